@@ -1,0 +1,187 @@
+// One worker's link to the others.  Algorithms and collectives are sequential functions over it;
+// three implementations stand behind it: in-process threads (algorithms/in_process.h), SimGrid
+// actors (sim/) and Gloo processes (real/).
+//
+// The public calls count, record and time; then they call the private virtual one.  An algorithm
+// can therefore never misreport its traffic: bytes are the bytes of the real encoding it sends.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "models/matrix.h"
+
+namespace gradwire {
+
+/// What a charge of mathematics was for.
+enum class Phase : std::uint8_t { kForward, kBackward, kCompression, kReduction, kOptimizer };
+inline constexpr std::size_t kPhases = 5;
+std::string_view phase_name(Phase phase);
+
+/// Names a pending isend or irecv until its wait().
+struct Request {
+  std::uint32_t id;
+};
+
+struct Traffic {
+  std::int64_t bytes_sent = 0;
+  std::int64_t messages_sent = 0;
+  std::int64_t bytes_received = 0;
+  std::int64_t messages_received = 0;
+};
+
+/// Totals since the start; differences between two step ends describe a step.
+struct Account {
+  double time_s = 0;                           ///< clock when it was taken
+  Traffic traffic;                             ///< both lanes
+  std::array<double, kPhases> phase_s{};       ///< main lane, time in each phase
+  std::array<double, kPhases> lane_phase_s{};  ///< second lane
+  double waiting_s = 0;                        ///< main lane, blocked in wait() and finish()
+};
+
+/// A piece of a worker's timeline, for traces.
+struct Span {
+  enum class Kind : std::uint8_t { kCharge, kReceive, kSend, kFinish };
+  Kind kind;
+  Phase phase;  ///< of a charge
+  std::uint8_t lane;
+  int peer;  ///< of a message
+  std::int64_t bytes;
+  double start_s;
+  double end_s;
+};
+
+/// One worker's calls in order, enough to repeat its traffic and charges without the mathematics.
+struct Event {
+  enum class Kind : std::uint8_t {
+    kSend,
+    kReceive,
+    kWait,
+    kCharge,
+    kStart,
+    kJobEnd,
+    kFinish,
+    kStep
+  };
+  Kind kind;
+  Phase phase = Phase::kForward;
+  std::int32_t peer = 0;
+  std::uint64_t value = 0;  ///< bytes of a message, id of a wait, index into charges
+};
+struct Charge {
+  Work work;
+  double cpu_s = 0;  ///< measured processor time; 0 unless measuring
+};
+struct LaneRecording {
+  std::vector<Event> events;
+  std::vector<Charge> charges;
+};
+struct WorkerRecording {
+  std::array<LaneRecording, 2> lanes;  ///< main and second lane; jobs of the second end in kJobEnd
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// Starts sending; `payload` stays untouched until wait(), which returns when the sender may go
+  /// on (its last byte has left).  Messages between a pair of workers on one lane arrive in order.
+  /// Zero bytes are legal; sending to oneself is not.
+  [[nodiscard]] Request isend(int to, std::span<const std::byte> payload);
+  /// Posts a receive of exactly `buffer.size()` bytes; wait() returns when they have arrived.
+  [[nodiscard]] Request irecv(int from, std::span<std::byte> buffer);
+  void wait(Request request);
+
+  void send(int to, std::span<const std::byte> payload) { wait(isend(to, payload)); }
+  void recv(int from, std::span<std::byte> buffer) { wait(irecv(from, buffer)); }
+
+  /// Accounts for the mathematics done since the previous call on this communicator.
+  void charge(Phase phase, const Work& work);
+
+  /// Runs `job` on the worker's second lane, after the jobs started before it and concurrently with
+  /// what the caller does next.  All workers start the same jobs in the same order.
+  void start(std::function<void(Communicator& lane)> job);
+  /// Returns when every started job has ended.
+  void finish();
+
+  /// Ends a training step: takes an Account.
+  void end_step();
+
+  double now_s() const { return clock_s(); }
+  const std::vector<Account>& steps() const { return steps_; }
+  Account account() const;
+
+  /// What to keep; set before the first call, null for nothing.
+  void record_to(WorkerRecording* recording);
+  void trace_to(std::vector<Span>* spans);
+  /// Fill Charge::cpu_s with the thread's processor time.
+  void measure_cpu(bool on);
+
+ protected:
+  Communicator(int rank, int size, int lane) : rank_(rank), size_(size), lane_index_(lane) {}
+  int lane_index() const { return lane_index_; }
+  Communicator& second_lane();
+  WorkerRecording* recording() { return recording_; }
+
+ private:
+  // `id` is small and reused after its wait: implementations index a vector with it.
+  virtual void do_isend(int to, std::span<const std::byte> payload, std::uint32_t id) = 0;
+  virtual void do_irecv(int from, std::span<std::byte> buffer, std::uint32_t id) = 0;
+  virtual void do_wait(std::uint32_t id) = 0;
+  virtual void do_charge(Phase phase, const Charge& charge) = 0;
+  virtual void do_start(std::function<void(Communicator&)> job) = 0;
+  virtual void do_finish() = 0;
+  virtual double clock_s() const = 0;
+  virtual std::unique_ptr<Communicator> make_lane() = 0;
+
+  struct Pending {
+    bool is_send = false;
+    bool open = false;
+    int peer = 0;
+    std::int64_t bytes = 0;
+  };
+
+  std::uint32_t open_request(bool is_send, int peer, std::size_t bytes);
+  void check_peer(int peer) const;
+  void log(Event event);
+  void mark();  ///< the clock and processor time from which the next charge counts
+
+  int rank_;
+  int size_;
+  int lane_index_;
+  std::vector<Pending> pending_;
+  std::vector<std::uint32_t> free_ids_;
+  Traffic traffic_;
+  std::array<double, kPhases> phase_s_{};
+  double waiting_s_ = 0;
+  std::vector<Account> steps_;
+  double mark_s_ = 0;
+  double cpu_mark_s_ = 0;
+  bool measure_cpu_ = false;
+  WorkerRecording* recording_ = nullptr;
+  std::vector<Span>* spans_ = nullptr;
+  std::unique_ptr<Communicator> lane_;
+};
+
+/// Bytes of a contiguous array.
+template <class T>
+std::span<const std::byte> bytes_of(std::span<const T> values) {
+  return std::as_bytes(values);
+}
+template <class T>
+std::span<std::byte> writable_bytes_of(std::span<T> values) {
+  return std::as_writable_bytes(values);
+}
+
+}  // namespace gradwire

@@ -1,0 +1,33 @@
+// Every training algorithm: one row each, defined in the algorithm's own file.
+#include <algorithm>
+#include <stdexcept>
+
+#include "algorithms/algorithm.h"
+
+namespace gradwire {
+
+AlgorithmRow dsgd_row();
+
+const std::vector<AlgorithmRow>& algorithm_registry() {
+  static const std::vector<AlgorithmRow> rows{
+      dsgd_row(),
+  };
+  return rows;
+}
+
+const AlgorithmRow& find_algorithm(const std::string& name) {
+  const auto& rows = algorithm_registry();
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.name == name; });
+  if (row != rows.end()) return *row;
+  std::string known;
+  for (const AlgorithmRow& r : rows) known += (known.empty() ? "" : ", ") + r.name;
+  throw std::invalid_argument("unknown algorithm " + name + "; known: " + known);
+}
+
+std::unique_ptr<Algorithm> make_algorithm(const AlgorithmSpec& spec) {
+  const AlgorithmRow& row = find_algorithm(spec.name);
+  return row.make(Options(row.name, row.options, spec.options));
+}
+
+}  // namespace gradwire

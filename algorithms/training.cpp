@@ -1,0 +1,245 @@
+#include "algorithms/training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "algorithms/collectives.h"
+#include "algorithms/in_process.h"
+#include "models/metrics.h"
+
+namespace gradwire {
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+void broadcast_parameters(Communicator& comm, Model& model) {
+  for (Parameter& p : model.parameters())
+    tree_broadcast(comm, 0, writable_bytes_of(scalars(p.value)));
+}
+
+// Sums every worker's exact gradient and compares the mean with what rank 0 applied.
+class GradientErrors {
+ public:
+  GradientErrors(std::int64_t batches, int workers)
+      : errors_(static_cast<std::size_t>(batches), kNaN),
+        steps_(static_cast<std::size_t>(batches)),
+        workers_(workers) {}
+
+  void add(const Worker& worker) {
+    const std::scoped_lock lock(mutex_);
+    Step& step = steps_[static_cast<std::size_t>(worker.step)];
+    step.local.resize(static_cast<std::size_t>(workers_));
+    step.local[static_cast<std::size_t>(worker.comm.rank())] = worker.local_gradient;
+    if (worker.comm.rank() == 0) step.applied = worker.applied_gradient;
+    if (++step.arrived == workers_) {
+      errors_[static_cast<std::size_t>(worker.step)] =
+          error(step, 1.0 / static_cast<double>(worker.global_batch));
+      step = {};
+    }
+  }
+  std::vector<double> take() { return std::move(errors_); }
+
+ private:
+  struct Step {
+    std::vector<Gradients> local;  // by rank
+    Gradients applied;
+    int arrived = 0;
+  };
+
+  static double error(const Step& step, double scale) {
+    double difference = 0;
+    double norm = 0;
+    for (std::size_t p = 0; p < step.applied.size(); ++p) {
+      Eigen::MatrixXd exact = Eigen::MatrixXd::Zero(step.applied[p].rows(), step.applied[p].cols());
+      for (const Gradients& local : step.local) exact += local[p].cast<double>();
+      exact *= scale;
+      difference += (step.applied[p].cast<double>() - exact).squaredNorm();
+      norm += exact.squaredNorm();
+    }
+    return norm > 0 ? std::sqrt(difference / norm) : kNaN;
+  }
+
+  std::mutex mutex_;
+  std::vector<double> errors_;
+  std::vector<Step> steps_;
+  int workers_;
+};
+
+}  // namespace
+
+std::uint64_t parameter_hash(const Model& model) {
+  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a over 32-bit words
+  for (const Parameter& p : model.parameters()) {
+    const auto bytes = bytes_of(scalars(p.value));
+    for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) {
+      std::uint32_t word = 0;
+      std::memcpy(&word, bytes.data() + i, 4);
+      hash = (hash ^ word) * 1099511628211ULL;
+    }
+  }
+  return hash;
+}
+
+WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset& dataset,
+                    const StepHook& hook) {
+  const auto algorithm = make_algorithm(scenario.algorithm);
+  const auto optimizer = make_optimizer(scenario.optimizer);
+  // Each worker draws its own initial parameters: only the broadcast makes them equal.
+  const auto rank = static_cast<std::uint64_t>(comm.rank());
+  const auto model = make_model(scenario.model, dataset.shape, scenario.seed + (rank << 32U));
+  BatchSource batches(dataset, scenario.batch_size, comm.rank(), comm.size(), scenario.seed);
+  Worker worker{.comm = comm,
+                .model = *model,
+                .optimizer = *optimizer,
+                .batches = batches,
+                .seed = scenario.seed,
+                .batch_size = scenario.batch_size,
+                .global_batch = scenario.batch_size * comm.size(),
+                .diagnose = scenario.gradient_error};
+
+  broadcast_parameters(comm, *model);
+  comm.end_step();
+
+  WorkerOutcome outcome;
+  for (worker.step = 0; worker.step < scenario.batches; ++worker.step) {
+    worker.metrics.clear();
+    algorithm->step(worker);
+    comm.end_step();
+    outcome.loss.push_back(worker.loss_sum / static_cast<double>(scenario.batch_size));
+    for (const auto& [name, value] : worker.metrics) {
+      auto& series = outcome.metrics[name];
+      series.resize(static_cast<std::size_t>(worker.step), kNaN);
+      series.push_back(value);
+    }
+    const std::int64_t done = worker.step + 1;
+    if (comm.rank() == 0 && scenario.evaluate_every > 0 &&
+        (done % scenario.evaluate_every == 0 || done == scenario.batches)) {
+      const Evaluation e = evaluate(*model, dataset.test);
+      outcome.evaluations.push_back(
+          {.batch = done, .loss = e.loss, .accuracy = e.accuracy, .macro_auc = e.macro_auc});
+    }
+    if (hook) hook(worker);
+  }
+  outcome.parameter_hash = parameter_hash(*model);
+  return outcome;
+}
+
+Rehearsal rehearse(const Scenario& scenario, const Dataset& dataset) {
+  make_algorithm(scenario.algorithm);  // bad options and models fail here, before any thread starts
+  const auto model = make_model(scenario.model, dataset.shape, scenario.seed);
+  Rehearsal rehearsal;
+  rehearsal.recording.batch_work = {model->forward_work(scenario.batch_size),
+                                    model->backward_work(scenario.batch_size)};
+  rehearsal.workers.resize(static_cast<std::size_t>(std::max(scenario.workers, 0)));
+  GradientErrors errors(scenario.batches, scenario.workers);
+  StepHook hook;
+  if (scenario.gradient_error) hook = [&](Worker& worker) { errors.add(worker); };
+  run_in_process({.workers = scenario.workers,
+                  .measure_cpu = scenario.compute.mode == ComputeSpec::Mode::kMeasured,
+                  .recordings = &rehearsal.recording.workers},
+                 [&](Communicator& comm) {
+                   rehearsal.workers[static_cast<std::size_t>(comm.rank())] =
+                       train(comm, scenario, dataset, hook);
+                 });
+  if (scenario.gradient_error) rehearsal.gradient_relative_error = errors.take();
+  return rehearsal;
+}
+
+Summary summarize(std::vector<double> samples) {
+  Summary summary;
+  if (samples.empty()) return summary;
+  std::vector<double> sorted = samples;
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t n = sorted.size();
+  summary.mean = std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(n);
+  summary.median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+  summary.min = sorted.front();
+  summary.max = sorted.back();
+  summary.samples = std::move(samples);
+  return summary;
+}
+
+void describe(const Rehearsal& rehearsal, Result& result) {
+  const auto workers = static_cast<double>(rehearsal.workers.size());
+  for (const WorkerOutcome& worker : rehearsal.workers) {
+    result.loss.resize(worker.loss.size());
+    for (std::size_t i = 0; i < worker.loss.size(); ++i) result.loss[i] += worker.loss[i] / workers;
+    for (const auto& [name, series] : worker.metrics) {
+      auto& mean = result.metrics[name];
+      mean.resize(std::max(mean.size(), series.size()));
+      for (std::size_t i = 0; i < series.size(); ++i) mean[i] += series[i] / workers;
+    }
+    if (worker.parameter_hash != rehearsal.workers.front().parameter_hash)
+      result.replicas_equal = false;
+  }
+  result.parameter_hash = rehearsal.workers.front().parameter_hash;
+  result.evaluations = rehearsal.workers.front().evaluations;
+  result.gradient_relative_error = rehearsal.gradient_relative_error;
+}
+
+void describe_times(const std::vector<std::vector<Account>>& steps_by_worker, Result& result) {
+  const auto total = [](const std::array<double, kPhases>& phase_s, Phase phase) {
+    return phase_s[static_cast<std::size_t>(phase)];
+  };
+  const std::size_t steps = steps_by_worker.front().size();
+  std::vector<double> batch, compute, compression, reduction, exposed;
+  double previous_end_s = 0;
+  for (std::size_t s = 0; s < steps; ++s) {
+    double end_s = 0;
+    for (const auto& worker : steps_by_worker) end_s = std::max(end_s, worker[s].time_s);
+    if (s == 0) {
+      result.setup_time_s = end_s;
+    } else {
+      struct Split {
+        double compute, compression, reduction;
+        double busy() const { return compute + compression + reduction; }
+      };
+      Split busiest{-1, 0, 0};
+      for (const auto& worker : steps_by_worker) {
+        const auto spent = [&](Phase phase) {
+          return total(worker[s].phase_s, phase) - total(worker[s - 1].phase_s, phase);
+        };
+        const Split split{
+            spent(Phase::kForward) + spent(Phase::kBackward) + spent(Phase::kOptimizer),
+            spent(Phase::kCompression), spent(Phase::kReduction)};
+        if (split.busy() > busiest.busy()) busiest = split;
+      }
+      batch.push_back(end_s - previous_end_s);
+      compute.push_back(busiest.compute);
+      compression.push_back(busiest.compression);
+      reduction.push_back(busiest.reduction);
+      exposed.push_back(std::max(0.0, batch.back() - busiest.busy()));
+    }
+    previous_end_s = end_s;
+  }
+  for (EvaluationPoint& point : result.evaluations) {
+    for (const auto& worker : steps_by_worker)
+      point.time_s = std::max(point.time_s, worker[static_cast<std::size_t>(point.batch)].time_s);
+    point.time_s -= result.setup_time_s;
+  }
+  result.bytes_sent_by_worker.clear();
+  result.messages_sent_by_worker.clear();
+  const auto batches = static_cast<double>(steps - 1);
+  for (const auto& worker : steps_by_worker) {
+    const Traffic& first = worker.front().traffic;
+    const Traffic& last = worker.back().traffic;
+    result.bytes_sent_by_worker.push_back(static_cast<double>(last.bytes_sent - first.bytes_sent) /
+                                          batches);
+    result.messages_sent_by_worker.push_back(
+        static_cast<double>(last.messages_sent - first.messages_sent) / batches);
+  }
+  result.batch_time_s = summarize(std::move(batch));
+  result.compute_time_s = summarize(std::move(compute));
+  result.compression_time_s = summarize(std::move(compression));
+  result.reduction_time_s = summarize(std::move(reduction));
+  result.exposed_communication_time_s = summarize(std::move(exposed));
+}
+
+}  // namespace gradwire

@@ -1,0 +1,55 @@
+// The loop that every implementation of Communicator runs: build a worker, broadcast rank 0's
+// initial parameters, step.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/report.h"
+#include "algorithms/scenario.h"
+
+namespace gradwire {
+
+/// What one worker found.
+struct WorkerOutcome {
+  std::vector<double> loss;                            ///< of its own batch (mean), per batch
+  std::map<std::string, std::vector<double>> metrics;  ///< per batch
+  std::vector<EvaluationPoint> evaluations;            ///< rank 0 only; time_s unset
+  std::uint64_t parameter_hash = 0;
+};
+
+/// Called after every step, on the worker's thread (tests and diagnostics); may be empty.
+using StepHook = std::function<void(Worker&)>;
+
+/// Trains one worker.  comm.steps() has scenario.batches + 1 accounts afterwards: the first when
+/// the initial parameters have arrived, then one per batch.
+WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset& dataset,
+                    const StepHook& hook = {});
+
+/// Everything that a network needs to time a run without its mathematics.
+struct Recording {
+  std::vector<WorkerRecording> workers;
+  BatchWork batch_work;
+};
+
+/// The mathematics of all workers in this process, with what is needed to time it.
+struct Rehearsal {
+  std::vector<WorkerOutcome> workers;
+  Recording recording;
+  std::vector<double> gradient_relative_error;  ///< per batch, if the scenario asks for it
+};
+Rehearsal rehearse(const Scenario& scenario, const Dataset& dataset);
+
+/// Fills the parts of a Result that do not depend on time.
+void describe(const Rehearsal& rehearsal, Result& result);
+
+/// Fills the parts of a Result that come from the workers' accounts (see WorkerOutcome).
+void describe_times(const std::vector<std::vector<Account>>& steps_by_worker, Result& result);
+
+std::uint64_t parameter_hash(const Model& model);
+
+}  // namespace gradwire

@@ -1,0 +1,65 @@
+// Data sets in memory, their loaders and their deterministic synthetic stand-ins.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/matrix.h"
+
+namespace gradwire {
+
+struct Batch {
+  Matrix inputs;  // (rows, features)
+  std::vector<int> labels;
+};
+
+struct DataShape {
+  Index features = 0;
+  int classes = 0;
+};
+
+struct Examples {
+  Matrix inputs;  // (examples, features)
+  std::vector<int> labels;
+};
+
+struct Dataset {
+  std::string name;
+  bool synthetic = false;
+  DataShape shape;
+  Examples train;
+  Examples test;
+};
+
+/// Loads a data set by specification:
+///   `fashion-mnist`       the files of Debian's package dataset-fashion-mnist
+///   `idx:FOLDER`          {train,t10k}-{images-idx3,labels-idx1}-ubyte, plain or .gz (MNIST's
+///   names) `synthetic`           class prototypes plus noise, 28x28, 10 classes; the same on every
+///   machine `synthetic:FxC`       the same with F features and C classes
+/// Pixels are scaled to [0, 1].  Throws std::invalid_argument naming the file, the place and what
+/// is wrong, or the package to install.
+Dataset load_dataset(const std::string& spec, std::uint64_t seed);
+
+/// The batch of a worker at a step: each epoch is one permutation of the training examples keyed by
+/// (seed, epoch), and the step's global batch is cut into one run of rows per worker, in rank
+/// order, so that N workers of batch B see what one worker of batch N*B sees.  An epoch's
+/// incomplete last global batch is dropped.  Throws std::invalid_argument if the global batch
+/// exceeds the training examples.
+class BatchSource {
+ public:
+  BatchSource(const Dataset& dataset, Index batch_size, int rank, int workers, std::uint64_t seed);
+  Batch at(std::int64_t step);
+
+ private:
+  const Dataset& dataset_;
+  Index batch_size_;
+  int rank_;
+  int workers_;
+  std::uint64_t seed_;
+  std::int64_t steps_per_epoch_;
+  std::int64_t epoch_ = -1;
+  std::vector<std::uint32_t> order_;
+};
+
+}  // namespace gradwire

@@ -1,0 +1,20 @@
+// What a charge of mathematics costs in simulated seconds.
+#pragma once
+
+#include "algorithms/communicator.h"
+#include "algorithms/scenario.h"
+
+namespace gradwire {
+
+class ComputeModel {
+ public:
+  ComputeModel(const ComputeSpec& spec, const BatchWork& batch_work);
+  double seconds(Phase phase, const Charge& charge) const;
+
+ private:
+  ComputeSpec spec_;
+  double forward_flop_per_s_ = 0;
+  double backward_flop_per_s_ = 0;
+};
+
+}  // namespace gradwire
