@@ -25,14 +25,14 @@ struct Worker {
   std::int64_t step = 0;
 
   // Filled during the step.
-  double loss_sum = 0;                    ///< over this worker's batch
-  std::map<std::string, double> metrics;  ///< e.g. "effective_rank/fc1"
+  double loss_sum = 0;                         ///< over this worker's batch
+  std::map<std::string, double> metrics = {};  ///< e.g. "effective_rank/fc1"
 
   // Diagnostics, free of charge: with `diagnose`, backpropagate() and apply() leave here this
   // worker's exact gradient (sum of losses) and the mean gradient that the algorithm applied.
   bool diagnose = false;
-  Gradients local_gradient;
-  Gradients applied_gradient;
+  Gradients local_gradient = {};
+  Gradients applied_gradient = {};
 };
 
 class Algorithm {
