@@ -54,7 +54,8 @@ struct AlgorithmRow {
   std::string summary;  ///< one line
   std::vector<OptionSpec> options;
   bool exact = false;       ///< applies the exact mean gradient, up to rounding
-  bool synchronous = true;  ///< numbers do not depend on timing; replicas stay bit-equal
+  bool synchronous = true;  ///< numbers do not depend on timing
+  bool consensus = true;    ///< replicas stay bit-equal; false for gossip
   std::unique_ptr<Algorithm> (*make)(const Options& options) = nullptr;
 };
 
