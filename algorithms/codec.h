@@ -21,6 +21,8 @@ std::size_t wire_bytes(Wire wire, std::size_t scalars);
 /// `out` has wire_bytes(wire, values.size()) bytes.
 void encode(Wire wire, std::span<const Scalar> values, std::span<std::byte> out);
 void decode(Wire wire, std::span<const std::byte> bytes, std::span<Scalar> out);
+/// Adds the decoded numbers to `sum`, one by one.
+void decode_add(Wire wire, std::span<const std::byte> bytes, std::span<Scalar> sum);
 
 /// The matrix' scalars, row by row.
 inline std::span<Scalar> scalars(Matrix& m) {
