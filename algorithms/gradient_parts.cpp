@@ -1,0 +1,137 @@
+#include "algorithms/gradient_parts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+namespace gradwire {
+
+namespace {
+
+Index total_size(std::span<Matrix* const> parts) {
+  Index total = 0;
+  for (const Matrix* part : parts) total += part->size();
+  return total;
+}
+
+std::vector<Matrix*> pointers(Gradients& gradients) {
+  std::vector<Matrix*> result;
+  for (Matrix& gradient : gradients) result.push_back(&gradient);
+  return result;
+}
+
+const LinearMap& map_of(const Model& model, const LayerTrace& trace) {
+  return model.linear_maps()[static_cast<std::size_t>(trace.map)];
+}
+
+}  // namespace
+
+Matrix weight_gradient(Communicator& comm, Phase phase, const Matrix& activation,
+                       const Matrix& delta) {
+  Matrix gradient(activation.cols(), delta.cols());
+  gradient.noalias() = activation.transpose() * delta;
+  comm.charge(phase, gemm_work(activation.cols(), activation.rows(), delta.cols()));
+  return gradient;
+}
+
+Matrix column_sums(Communicator& comm, Phase phase, const Matrix& delta) {
+  Matrix sums = Matrix::Zero(1, delta.cols());
+  for (Index i = 0; i < delta.rows(); ++i) sums += delta.row(i);
+  comm.charge(phase, pass_work(delta.size(), 1, 1));
+  return sums;
+}
+
+BackwardPass collect_backward(Worker& worker) {
+  BackwardPass pass;
+  pass.gradients.resize(worker.model.parameters().size());
+  backpropagate(worker, {.linear = [&](const LayerTrace& trace,
+                                       const Work& /*work*/) { pass.traces.push_back(trace); },
+                         .direct =
+                             [&](int parameter, const Matrix& gradient, const Work& /*work*/) {
+                               pass.gradients[static_cast<std::size_t>(parameter)] = gradient;
+                             }});
+  return pass;
+}
+
+void form_bias_gradients(Worker& worker, BackwardPass& pass) {
+  for (const LayerTrace& trace : pass.traces) {
+    const int bias = map_of(worker.model, trace).bias;
+    if (bias >= 0)
+      pass.gradients[static_cast<std::size_t>(bias)] =
+          column_sums(worker.comm, Phase::kBackward, trace.delta);
+  }
+}
+
+std::vector<Matrix*> bias_gradients(const Model& model, Gradients& gradients) {
+  std::vector<int> parameters;
+  for (const LinearMap& map : model.linear_maps())
+    if (map.bias >= 0) parameters.push_back(map.bias);
+  std::sort(parameters.begin(), parameters.end());
+  std::vector<Matrix*> result;
+  for (const int p : parameters) result.push_back(&gradients[static_cast<std::size_t>(p)]);
+  return result;
+}
+
+std::vector<Matrix*> direct_gradients(const Model& model, Gradients& gradients) {
+  std::vector<bool> in_map(gradients.size(), false);
+  for (const LinearMap& map : model.linear_maps()) {
+    in_map[static_cast<std::size_t>(map.weight)] = true;
+    if (map.bias >= 0) in_map[static_cast<std::size_t>(map.bias)] = true;
+  }
+  std::vector<Matrix*> result;
+  for (std::size_t p = 0; p < gradients.size(); ++p)
+    if (!in_map[p]) result.push_back(&gradients[p]);
+  return result;
+}
+
+void scale(Communicator& comm, std::span<Matrix* const> parts, double factor) {
+  for (Matrix* part : parts) *part *= static_cast<Scalar>(factor);
+  comm.charge(Phase::kReduction, pass_work(total_size(parts), 1, 2));
+}
+
+void scale(Communicator& comm, Gradients& gradients, double factor) {
+  scale(comm, pointers(gradients), factor);
+}
+
+void all_reduce_packed(Communicator& comm, std::span<Matrix* const> parts, AllReduce all_reduce,
+                       Wire wire) {
+  const Index total = total_size(parts);
+  if (total == 0 || comm.size() == 1) return;
+  Matrix packed(1, total);
+  Scalar* end = packed.data();
+  for (const Matrix* part : parts) end = std::copy_n(part->data(), part->size(), end);
+  all_reduce(comm, scalars(packed), wire);
+  const Scalar* begin = packed.data();
+  for (Matrix* part : parts) {
+    std::copy_n(begin, part->size(), part->data());
+    begin += part->size();
+  }
+  comm.charge(Phase::kReduction, pass_work(total, 0, 4));
+}
+
+std::vector<std::byte> exchange_blocks(Communicator& comm, BlockExchange exchange,
+                                       std::span<const std::byte> mine,
+                                       std::span<const std::size_t> sizes) {
+  if (exchange == BlockExchange::kAllGather) return ring_all_gather(comm, mine, sizes);
+  std::vector<std::byte> all = gather(comm, 0, mine, sizes);
+  std::size_t total = 0;
+  for (const std::size_t size : sizes) total += size;
+  all.resize(total);
+  star_broadcast(comm, 0, all);
+  return all;
+}
+
+void append(std::vector<std::byte>& block, const Matrix& m) {
+  const auto bytes = bytes_of(scalars(m));
+  block.insert(block.end(), bytes.begin(), bytes.end());
+}
+
+void take_rows(std::span<const std::byte>& bytes, Matrix& into, Index first, Index rows) {
+  const auto size = static_cast<std::size_t>(rows * into.cols()) * sizeof(Scalar);
+  if (size > bytes.size() || first + rows > into.rows())
+    throw std::logic_error("a block is shorter than the matrix that it should hold");
+  if (size > 0) std::memcpy(into.data() + first * into.cols(), bytes.data(), size);
+  bytes = bytes.subspan(size);
+}
+
+}  // namespace gradwire

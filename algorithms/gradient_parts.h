@@ -1,0 +1,59 @@
+// What the algorithms share between a backward pass and the optimiser: the pass's traces, the
+// gradients that follow from them, sums of what goes uncompressed, and blocks of numbers that
+// everyone gets from everyone.  Whatever costs time is charged here.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/collectives.h"
+
+namespace gradwire {
+
+/// activation^T delta (in, out).
+Matrix weight_gradient(Communicator& comm, Phase phase, const Matrix& activation,
+                       const Matrix& delta);
+
+/// Column sums (1, out), rows added in order: the bias gradient of a delta.
+Matrix column_sums(Communicator& comm, Phase phase, const Matrix& delta);
+
+/// A whole backward pass, of the sum of this worker's losses.
+struct BackwardPass {
+  std::vector<LayerTrace> traces;  ///< last layer first; valid until the model's next forward()
+  Gradients gradients;  ///< one per parameter; empty but for the parameters outside linear maps
+};
+BackwardPass collect_backward(Worker& worker);
+
+/// Forms the bias gradients of all traces that have one: pass.gradients[map.bias].
+void form_bias_gradients(Worker& worker, BackwardPass& pass);
+
+/// The gradients of all biases, of all parameters outside linear maps; in parameter order.
+std::vector<Matrix*> bias_gradients(const Model& model, Gradients& gradients);
+std::vector<Matrix*> direct_gradients(const Model& model, Gradients& gradients);
+
+/// Multiplies in place; charged as Phase::kReduction.
+void scale(Communicator& comm, std::span<Matrix* const> parts, double factor);
+void scale(Communicator& comm, Gradients& gradients, double factor);
+
+/// Sums the parts over the workers, in place, by one all-reduce of all of them back to back.
+/// Sends nothing where the parts have no elements.
+void all_reduce_packed(Communicator& comm, std::span<Matrix* const> parts, AllReduce all_reduce,
+                       Wire wire = Wire::kFp32);
+
+/// How everyone's block gets to everyone: ring all-gather, or through worker 0 (one direct message
+/// up each, then all blocks in one direct message down each).
+enum class BlockExchange { kAllGather, kStar };
+
+/// Everyone's block, in rank order; `sizes[w]` bytes come from worker w, known to all.
+std::vector<std::byte> exchange_blocks(Communicator& comm, BlockExchange exchange,
+                                       std::span<const std::byte> mine,
+                                       std::span<const std::size_t> sizes);
+
+/// Appends the matrix, row by row, to a block.
+void append(std::vector<std::byte>& block, const Matrix& m);
+
+/// Fills rows [first, first + rows) of `into` from the front of `bytes`, which then begins after.
+void take_rows(std::span<const std::byte>& bytes, Matrix& into, Index first, Index rows);
+
+}  // namespace gradwire
