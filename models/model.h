@@ -84,13 +84,13 @@ Loss softmax_cross_entropy(const Matrix& scores, const std::vector<int>& labels)
 
 /// A model by specification for data of the given shape: a preset (`mlp-mnist`, `mlp-wide`,
 /// `mnistnet`) or `mlp:784-300-10`, with `activation` relu, tanh or sigmoid.  Weights start uniform
-/// in
-/// +-sqrt(6/in) (relu, He et al. 2015) or +-sqrt(6/(in+out)) (Glorot & Bengio 2010), biases at
-/// zero. Throws std::invalid_argument naming the allowed specifications, or the sizes that do not
+/// in +-sqrt(6/in) (relu, He et al. 2015) or +-sqrt(6/(in+out)) (Glorot & Bengio 2010), biases at
+/// zero.  Throws std::invalid_argument naming the allowed specifications, or the sizes that do not
 /// fit.
 struct ModelSpec {
   std::string name = "mlp-mnist";
   std::string activation = "relu";
+  bool bias = true;  ///< the rank-dAD authors' networks have none
 };
 std::unique_ptr<Model> make_model(const ModelSpec& spec, const DataShape& shape,
                                   std::uint64_t seed);
