@@ -99,8 +99,11 @@ void Communicator::finish() {
   if (lane_ != nullptr) do_finish();
   const double end_s = clock_s();
   waiting_s_ += end_s - start_s;
-  if (spans_ != nullptr)
+  if (spans_ != nullptr) {
+    spans_->insert(spans_->end(), lane_spans_.begin(), lane_spans_.end());
+    lane_spans_.clear();
     spans_->push_back({Span::Kind::kFinish, Phase::kForward, 0, -1, 0, start_s, end_s});
+  }
   mark();
 }
 
@@ -139,7 +142,7 @@ Communicator& Communicator::second_lane() {
   if (lane_ == nullptr) {
     lane_ = make_lane();
     lane_->recording_ = recording_;
-    lane_->spans_ = spans_;
+    if (spans_ != nullptr) lane_->spans_ = &lane_spans_;
     lane_->measure_cpu_ = measure_cpu_;
   }
   return *lane_;

@@ -115,7 +115,8 @@ class Communicator {
   /// Returns when every started job has ended.
   void finish();
 
-  /// Ends a training step: takes an Account.
+  /// Ends a training step: takes an Account.  Where lanes are threads (real/), every started job
+  /// must have finished.
   void end_step();
 
   double now_s() const { return clock_s(); }
@@ -171,6 +172,7 @@ class Communicator {
   bool measure_cpu_ = false;
   WorkerRecording* recording_ = nullptr;
   std::vector<Span>* spans_ = nullptr;
+  std::vector<Span> lane_spans_;  ///< the second lane's, perhaps another thread's, until finish()
   std::unique_ptr<Communicator> lane_;
 };
 

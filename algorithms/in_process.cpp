@@ -21,41 +21,49 @@ struct Stopped : std::exception {};  // unwinds a worker after another one faile
 
 using Bytes = std::vector<std::byte>;
 
-// The messages under way, and who waits.  One mutex for all: a message costs far less than the
-// mathematics around it.
+// The messages under way, who waits, and who may compute.  One mutex for all: a message costs far
+// less than the mathematics around it.
 class Network {
  public:
   Network(int workers, int concurrency)
-      : waiting_(static_cast<std::size_t>(workers)), free_slots_(concurrency) {}
+      : receivers_(static_cast<std::size_t>(workers)), free_slots_(concurrency) {}
 
-  void acquire_slot() {
+  // A worker's thread begins: waits until it may compute.
+  void enter() {
     std::unique_lock lock(mutex_);
-    acquire(lock);
+    acquire_slot(lock);
+    if (error_ != nullptr) throw Stopped();
   }
 
   // A worker's thread has ended; those still waiting may now wait for ever.
   void leave() {
     const std::scoped_lock lock(mutex_);
-    ++free_slots_;
-    slot_free_.notify_one();
+    release_slot();
     ++ended_;
     check_deadlock();
   }
 
   void fail(std::exception_ptr error) {
     const std::scoped_lock lock(mutex_);
-    if (error_ == nullptr) error_ = std::move(error);
-    arrived_.notify_all();
-    slot_free_.notify_all();
+    stop(std::move(error));
   }
 
+  // Once all threads have ended.
   std::exception_ptr error() const { return error_; }
 
   void push(int from, int to, int lane, std::span<const std::byte> payload) {
     Bytes copy(payload.begin(), payload.end());
     const std::scoped_lock lock(mutex_);
-    channels_[{from, to, lane}].messages.push_back(std::move(copy));
-    if (waiting_[static_cast<std::size_t>(to)].from == from) arrived_.notify_all();
+    if (error_ != nullptr) throw Stopped();
+    Channel& channel = channels_[{from, to, lane}];
+    channel.messages.push_back(std::move(copy));
+    Receiver& receiver = receivers_[static_cast<std::size_t>(to)];
+    if (receiver.blocked && receiver.from == from && receiver.lane == lane &&
+        channel.has(receiver.ticket)) {
+      receiver.blocked = false;
+      --blocked_;
+      receiver.wake.notify_one();
+    }
   }
 
   std::uint64_t next_ticket(int from, int to, int lane) {
@@ -67,75 +75,88 @@ class Network {
   Bytes pop(int from, int to, int lane, std::uint64_t ticket) {
     std::unique_lock lock(mutex_);
     Channel& channel = channels_[{from, to, lane}];
-    auto here = [&] { return channel.first + channel.messages.size() > ticket; };
-    if (!here() && error_ == nullptr) {
-      Waiting& me = waiting_[static_cast<std::size_t>(to)];
-      me = {from, lane, ticket};
-      ++free_slots_;
-      slot_free_.notify_one();
+    if (!channel.has(ticket) && error_ == nullptr) {
+      Receiver& me = receivers_[static_cast<std::size_t>(to)];
+      me.from = from;
+      me.lane = lane;
+      me.ticket = ticket;
+      me.blocked = true;
+      ++blocked_;
+      release_slot();
       check_deadlock();
-      arrived_.wait(lock, [&] { return here() || error_ != nullptr; });
-      me.from = -1;
-      acquire(lock);
+      me.wake.wait(lock, [&] { return !me.blocked || error_ != nullptr; });
+      acquire_slot(lock);
     }
     if (error_ != nullptr) throw Stopped();
-    Bytes message = std::move(channel.messages[ticket - channel.first]);
-    channel.taken.resize(channel.messages.size(), false);
-    channel.taken[ticket - channel.first] = true;
-    while (!channel.taken.empty() && channel.taken.front()) {
-      channel.taken.pop_front();
-      channel.messages.pop_front();
-      ++channel.first;
-    }
-    return message;
+    return channel.take(ticket);
   }
 
  private:
   struct Channel {
     std::deque<Bytes> messages;
-    std::deque<bool> taken;
+    std::deque<bool> taken;   // of the messages, up to the last one that was
     std::uint64_t first = 0;  // number of the front message
     std::uint64_t tickets = 0;
+
+    bool has(std::uint64_t ticket) const { return ticket < first + messages.size(); }
+    Bytes take(std::uint64_t ticket) {
+      Bytes message = std::move(messages[ticket - first]);
+      taken.resize(messages.size(), false);
+      taken[ticket - first] = true;
+      while (!taken.empty() && taken.front()) {
+        taken.pop_front();
+        messages.pop_front();
+        ++first;
+      }
+      return message;
+    }
   };
-  struct Waiting {
-    int from = -1;
+  // A worker has one thread and waits for one message at a time, whatever the lane.
+  struct Receiver {
+    std::condition_variable wake;
+    bool blocked = false;  // waits for a message that is not there
+    int from = 0;
     int lane = 0;
     std::uint64_t ticket = 0;
   };
 
-  void acquire(std::unique_lock<std::mutex>& lock) {
+  // All below with the mutex held.
+
+  // After an error slots no longer limit anybody: the count may fall below zero until all have
+  // left.
+  void acquire_slot(std::unique_lock<std::mutex>& lock) {
     slot_free_.wait(lock, [&] { return free_slots_ > 0 || error_ != nullptr; });
     --free_slots_;
   }
+  void release_slot() {
+    ++free_slots_;
+    slot_free_.notify_one();
+  }
 
-  // With the mutex held: if every worker has ended or waits for a message that is not there, say
-  // so.
-  void check_deadlock() {
-    if (error_ != nullptr) return;
-    int stuck = 0;
-    std::string names;
-    for (std::size_t w = 0; w < waiting_.size(); ++w) {
-      const Waiting& waiting = waiting_[w];
-      if (waiting.from < 0) continue;
-      const Channel& channel = channels_[{waiting.from, static_cast<int>(w), waiting.lane}];
-      if (channel.first + channel.messages.size() > waiting.ticket) return;
-      ++stuck;
-      names += (names.empty() ? "worker " : ", worker ") + std::to_string(w) +
-               " waits for worker " + std::to_string(waiting.from);
-    }
-    if (stuck == 0 || stuck + ended_ < static_cast<int>(waiting_.size())) return;
-    error_ = std::make_exception_ptr(std::runtime_error("deadlock: " + names));
-    arrived_.notify_all();
+  void stop(std::exception_ptr error) {
+    if (error_ == nullptr) error_ = std::move(error);
+    for (Receiver& receiver : receivers_) receiver.wake.notify_one();
     slot_free_.notify_all();
   }
 
+  // If every worker has ended or waits for a message that is not there, says so.
+  void check_deadlock() {
+    if (error_ != nullptr || blocked_ == 0 || blocked_ + ended_ < receivers_.size()) return;
+    std::string names;
+    for (std::size_t w = 0; w < receivers_.size(); ++w)
+      if (receivers_[w].blocked)
+        names += (names.empty() ? "worker " : ", worker ") + std::to_string(w) +
+                 " waits for worker " + std::to_string(receivers_[w].from);
+    stop(std::make_exception_ptr(std::runtime_error("deadlock: " + names)));
+  }
+
   std::mutex mutex_;
-  std::condition_variable arrived_;
   std::condition_variable slot_free_;
   std::map<std::tuple<int, int, int>, Channel> channels_;  // (from, to, lane)
-  std::vector<Waiting> waiting_;
+  std::vector<Receiver> receivers_;
   int free_slots_;
-  int ended_ = 0;
+  std::size_t blocked_ = 0;
+  std::size_t ended_ = 0;
   std::exception_ptr error_;
 };
 
@@ -199,22 +220,25 @@ void run_in_process(const InProcessOptions& options,
     options.recordings->clear();
     options.recordings->resize(static_cast<std::size_t>(options.workers));
   }
+  const auto run = [&](int rank) {
+    try {
+      network.enter();
+      InProcessCommunicator comm(network, rank, options.workers, 0);
+      if (options.recordings != nullptr)
+        comm.record_to(&(*options.recordings)[static_cast<std::size_t>(rank)]);
+      comm.measure_cpu(options.measure_cpu);
+      worker(comm);
+    } catch (const Stopped&) {  // the worker that failed has reported
+    } catch (...) {
+      network.fail(std::current_exception());
+    }
+    network.leave();
+  };
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < options.workers; ++rank) {
-    threads.emplace_back([&, rank] {
-      network.acquire_slot();
-      try {
-        InProcessCommunicator comm(network, rank, options.workers, 0);
-        if (options.recordings != nullptr)
-          comm.record_to(&(*options.recordings)[static_cast<std::size_t>(rank)]);
-        comm.measure_cpu(options.measure_cpu);
-        worker(comm);
-      } catch (const Stopped&) {  // the worker that failed has reported
-      } catch (...) {
-        network.fail(std::current_exception());
-      }
-      network.leave();
-    });
+  try {
+    for (int rank = 0; rank < options.workers; ++rank) threads.emplace_back(run, rank);
+  } catch (...) {  // no more threads: stop those that run
+    network.fail(std::current_exception());
   }
   for (std::thread& thread : threads) thread.join();
   if (network.error() != nullptr) std::rethrow_exception(network.error());
