@@ -20,25 +20,35 @@ std::vector<Matrix*> pointers(Gradients& gradients) {
   return result;
 }
 
-const LinearMap& map_of(const Model& model, const LayerTrace& trace) {
-  return model.linear_maps()[static_cast<std::size_t>(trace.map)];
-}
-
 }  // namespace
 
 Matrix weight_gradient(Communicator& comm, Phase phase, const Matrix& activation,
-                       const Matrix& delta) {
+                       const Matrix& delta, double factor) {
   Matrix gradient(activation.cols(), delta.cols());
-  gradient.noalias() = activation.transpose() * delta;
+  gradient.noalias() = static_cast<Scalar>(factor) * activation.transpose() * delta;
   comm.charge(phase, gemm_work(activation.cols(), activation.rows(), delta.cols()));
   return gradient;
 }
 
-Matrix column_sums(Communicator& comm, Phase phase, const Matrix& delta) {
+Matrix column_sums(Communicator& comm, Phase phase, const Matrix& delta, double factor) {
   Matrix sums = Matrix::Zero(1, delta.cols());
   for (Index i = 0; i < delta.rows(); ++i) sums += delta.row(i);
+  sums *= static_cast<Scalar>(factor);
   comm.charge(phase, pass_work(delta.size(), 1, 1));
   return sums;
+}
+
+void form_gradients(Communicator& comm, const LinearMap& map, const Matrix& activation,
+                    const Matrix& delta, double factor, Gradients& gradients) {
+  gradients[static_cast<std::size_t>(map.weight)] =
+      weight_gradient(comm, Phase::kBackward, activation, delta, factor);
+  if (map.bias >= 0)
+    gradients[static_cast<std::size_t>(map.bias)] =
+        column_sums(comm, Phase::kBackward, delta, factor);
+}
+
+const LinearMap& map_of(const Model& model, const LayerTrace& trace) {
+  return model.linear_maps()[static_cast<std::size_t>(trace.map)];
 }
 
 BackwardPass collect_backward(Worker& worker) {

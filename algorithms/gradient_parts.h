@@ -11,12 +11,19 @@
 
 namespace gradwire {
 
-/// activation^T delta (in, out).
+/// factor activation^T delta (in, out).
 Matrix weight_gradient(Communicator& comm, Phase phase, const Matrix& activation,
-                       const Matrix& delta);
+                       const Matrix& delta, double factor = 1);
 
-/// Column sums (1, out), rows added in order: the bias gradient of a delta.
-Matrix column_sums(Communicator& comm, Phase phase, const Matrix& delta);
+/// factor times the column sums (1, out), rows added in order: the bias gradient of a delta.
+Matrix column_sums(Communicator& comm, Phase phase, const Matrix& delta, double factor = 1);
+
+/// Both for a linear map, as Phase::kBackward: gradients[map.weight] and, if any, [map.bias].
+void form_gradients(Communicator& comm, const LinearMap& map, const Matrix& activation,
+                    const Matrix& delta, double factor, Gradients& gradients);
+
+/// The map that a trace belongs to.
+const LinearMap& map_of(const Model& model, const LayerTrace& trace);
 
 /// A whole backward pass, of the sum of this worker's losses.
 struct BackwardPass {
