@@ -1,0 +1,316 @@
+#include "sim/loaded_platform.h"
+
+#include <fnmatch.h>
+#include <signal.h>
+#include <simgrid/version.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <set>
+#include <xbt/config.hpp>
+
+namespace gradwire {
+
+namespace {
+
+namespace s4u = simgrid::s4u;
+
+constexpr double kBitsPerByte = 8;
+
+std::string shortest(double value) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return {digits.data(), end};
+}
+
+// "a, b, c, ... z (64)"
+std::string summary_of(const std::vector<s4u::Host*>& hosts) {
+  std::string names;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (hosts.size() > 8 && i == 3) {
+      names += ", ...";
+      i = hosts.size() - 1;
+    }
+    names += (names.empty() ? "" : ", ") + hosts[i]->get_name();
+  }
+  return names + " (" + std::to_string(hosts.size()) + ")";
+}
+
+// SimGrid's models that SimGrid 3.32 can run on any platform file.
+bool is_simgrid_model(const std::string& name) {
+  static constexpr std::array<std::string_view, 4> kNames{"CM02", "LV08", "SMPI", "IB"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+}  // namespace
+
+LoadedPlatform::LoadedPlatform(const Scenario& scenario, std::string path, const PlatformText& text,
+                               Child& child)
+    : scenario_(scenario),
+      path_(std::move(path)),
+      text_(text),
+      exact_(scenario.network_model == "exact"),
+      engine_("gradwire") {
+  // SimGrid's own handlers would print the state of all actors, or hide the signal's name.
+  signal(SIGINT, SIG_DFL);
+  signal(SIGSEGV, SIG_DFL);
+  configure();
+  load(child);
+  prepare_links(child);
+  measure_routes(child);
+  warn_of_host_speeds();
+  warn_of_settings();
+}
+
+void LoadedPlatform::configure() {
+  settings_ = {{"contexts/stack-size", "8192"}};  // KiB; a file may ask for too little
+  if (const char* factory = std::getenv("GRADWIRE_SIMGRID_CONTEXTS"))
+    settings_.emplace_back("contexts/factory", factory);
+  if (exact_) {
+    settings_.insert(settings_.end(), {{"host/model", "compound"},
+                                       {"network/model", "CM02"},
+                                       {"network/optim", "Lazy"},
+                                       {"network/solver", "maxmin"},
+                                       {"network/TCP-gamma", "0"},
+                                       {"network/crosstraffic", "0"},
+                                       {"network/latency-factor", "1"},
+                                       {"network/bandwidth-factor", "1"},
+                                       {"network/weight-S", "0"}});
+  } else {
+    settings_.emplace_back("network/model",
+                           scenario_.network_model.substr(std::string("simgrid:").size()));
+  }
+  for (const auto& [key, value] : settings_) s4u::Engine::set_config(key + ":" + value);
+}
+
+void LoadedPlatform::load(Child& child) {
+  std::vector<s4u::Host*> all;  // in the file's order, which get_all_hosts() loses
+  s4u::Host::on_creation_cb([&all](s4u::Host& host) {
+    if (std::find(all.rbegin(), all.rend(), &host) == all.rend()) all.push_back(&host);
+  });
+  child.doing("loading");
+  try {
+    engine_.load_platform(path_);
+    engine_.seal_platform();
+  } catch (const std::exception& error) {
+    std::string what = error.what();  // "Parse error at FILE:LINE: ..." or the bare complaint
+    if (const std::size_t at = what.find(path_); at != std::string::npos)
+      what.erase(0, at);
+    else
+      what.insert(0, path_ + ": ");
+    std::replace(what.begin(), what.end(), '\n', ' ');
+    throw PlatformError(what);
+  }
+  choose_hosts(all);
+  info_.links = static_cast<int>(engine_.get_link_count()) - 1;  // less __loopback__
+}
+
+void LoadedPlatform::choose_hosts(const std::vector<s4u::Host*>& all) {
+  if (all.empty()) throw PlatformError(path_ + ": has no hosts");
+  std::vector<s4u::Host*> matching;
+  for (s4u::Host* host : all) {
+    if (fnmatch(scenario_.hosts.c_str(), host->get_cname(), 0) != 0) continue;
+    matching.push_back(host);
+    info_.hosts.push_back(host->get_name());
+  }
+  if (matching.empty())
+    throw PlatformError(path_ + ": hosts '" + scenario_.hosts + "' match none of " +
+                        summary_of(all));
+  const std::size_t most = matching.size() * static_cast<std::size_t>(scenario_.workers_per_host);
+  if (static_cast<std::size_t>(scenario_.workers) > most)
+    throw PlatformError(path_ + ": workers: " + std::to_string(scenario_.workers) +
+                        " are too many; hosts '" + scenario_.hosts + "' match " +
+                        std::to_string(matching.size()) + " with at most " +
+                        std::to_string(scenario_.workers_per_host) + " each (workers_per_host)");
+  matching.resize(host_index(scenario_.workers - 1) + 1);
+  hosts_ = std::move(matching);
+}
+
+std::size_t LoadedPlatform::workers_on(std::size_t host) const {
+  const auto per_host = static_cast<std::size_t>(scenario_.workers_per_host);
+  return std::min(per_host, static_cast<std::size_t>(scenario_.workers) - host * per_host);
+}
+
+std::vector<LoadedPlatform::Link*> LoadedPlatform::route(std::size_t from, std::size_t to,
+                                                         Child& child) const {
+  const std::string pair = "'" + hosts_[from]->get_name() + "' to '" + hosts_[to]->get_name() + "'";
+  child.doing("looking up the route from " + pair);
+  std::vector<Link*> links;
+  double latency_s = 0;
+  std::string reason;
+  try {
+    hosts_[from]->route_to(hosts_[to], links, &latency_s);
+  } catch (const std::exception& error) {
+    links.clear();
+    reason = std::string(": ") + error.what();
+  }
+  if (links.empty())
+    throw PlatformError(
+        path_ + ": no route from " + pair + reason +
+        (text_.cluster_zone ? " (a Cluster zone needs a <host_link> for each host)" : "") +
+        "; choose other hosts or add it");
+  return links;
+}
+
+// All ordered pairs of the workers' hosts; a host with itself if several workers share it.
+void LoadedPlatform::for_each_route(
+    Child& child,
+    const std::function<void(std::size_t, std::size_t, const std::vector<Link*>&)>& visit) const {
+  for (std::size_t from = 0; from < hosts_.size(); ++from)
+    for (std::size_t to = 0; to < hosts_.size(); ++to)
+      if (from != to || workers_on(from) > 1) visit(from, to, route(from, to, child));
+}
+
+// The links at the workers' own ports take the overrides.
+void LoadedPlatform::prepare_links(Child& child) {
+  std::set<Link*> out, in;
+  bool default_loopback = false;
+  for_each_route(child, [&](std::size_t from, std::size_t to, const std::vector<Link*>& links) {
+    if (from == to) {
+      default_loopback = default_loopback || links.front()->get_name() == "__loopback__";
+      return;
+    }
+    out.insert(links.front());
+    in.insert(links.back());
+  });
+  if (default_loopback)
+    info_.warnings.push_back(
+        path_ +
+        ": workers on one host talk over SimGrid's default loopback (498 MB/s, 15 us); give "
+        "the hosts a loopback of their own");
+
+  std::string half_duplex;
+  for (Link* link : out)
+    if (in.contains(link) && link->get_sharing_policy() == Link::SharingPolicy::SHARED &&
+        (half_duplex.empty() || link->get_name() < half_duplex))
+      half_duplex = link->get_name();
+  if (!half_duplex.empty())
+    info_.warnings.push_back(path_ + ": link '" + half_duplex +
+                             "' at a worker is half-duplex (SHARED), as are those like it: what it "
+                             "sends and receives share one bandwidth; a switched port is "
+                             "sharing_policy=\"SPLITDUPLEX\"");
+
+  out.merge(in);
+  for (Link* link : out) {
+    if (scenario_.bandwidth_bit_per_s)
+      link->set_bandwidth(*scenario_.bandwidth_bit_per_s / kBitsPerByte);
+    if (scenario_.latency_s) link->set_latency(*scenario_.latency_s);
+  }
+}
+
+void LoadedPlatform::measure_routes(Child& child) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double least_latency_s = kInfinity, least_bandwidth = kInfinity;
+  route_latency_s_.assign(hosts_.size() * hosts_.size(), 0);
+  for_each_route(child, [&](std::size_t from, std::size_t to, const std::vector<Link*>& links) {
+    double latency_s = 0, bandwidth = kInfinity;
+    for (const Link* link : links) {
+      latency_s += link->get_latency();
+      bandwidth = std::min(bandwidth, link->get_bandwidth() * kBitsPerByte);
+    }
+    route_latency_s_[from * hosts_.size() + to] = latency_s;
+    least_latency_s = std::min(least_latency_s, latency_s);
+    info_.max_route_latency_s = std::max(info_.max_route_latency_s, latency_s);
+    least_bandwidth = std::min(least_bandwidth, bandwidth);
+    info_.max_route_bandwidth_bit_per_s = std::max(info_.max_route_bandwidth_bit_per_s, bandwidth);
+  });
+  if (least_latency_s < kInfinity) {
+    info_.min_route_latency_s = least_latency_s;
+    info_.min_route_bandwidth_bit_per_s = least_bandwidth;
+  }
+  if (exact_)
+    for (Link* link : engine_.get_all_links()) link->set_latency(0);
+}
+
+double LoadedPlatform::injected_latency_s(int from, int to) const {
+  return exact_ ? route_latency_s_[host_index(from) * hosts_.size() + host_index(to)] : 0;
+}
+
+void LoadedPlatform::warn_of_host_speeds() {
+  for (const s4u::Host* host : hosts_) {
+    if (host->get_speed() >= 1e9) continue;
+    info_.warnings.push_back(path_ + ": host '" + host->get_name() + "' computes at " +
+                             shortest(host->get_speed()) +
+                             " flop/s, below 1 Gf; compute times never come from the platform");
+    return;
+  }
+}
+
+void LoadedPlatform::warn_of_settings() {
+  for (const PlatformText::Setting& setting : text_.settings) {
+    const bool ours = std::any_of(settings_.begin(), settings_.end(),
+                                  [&](const auto& own) { return own.first == setting.key; });
+    info_.warnings.push_back(path_ + ":" + std::to_string(setting.line) + ": <config> sets " +
+                             setting.key + " to " + setting.value +
+                             (ours ? "; ignored, the network model sets it" : "; in effect"));
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> LoadedPlatform::constants() const {
+  std::vector<std::pair<std::string, std::string>> all{
+      {"network_model", scenario_.network_model},
+      {"latency_is_injected_at_receiver", exact_ ? "yes" : "no"},
+      {"simgrid_version",
+       std::to_string(SIMGRID_VERSION_MAJOR) + "." + std::to_string(SIMGRID_VERSION_MINOR)},
+      {"simgrid_model", simgrid::config::get_value<std::string>("network/model")}};
+  for (const auto& [key, name] : {std::pair{"latency_factor", "network/latency-factor"},
+                                  std::pair{"bandwidth_factor", "network/bandwidth-factor"},
+                                  std::pair{"weight_s_byte", "network/weight-S"},
+                                  std::pair{"tcp_gamma_byte", "network/TCP-gamma"}})
+    all.emplace_back(key, shortest(simgrid::config::get_value<double>(name)));
+  all.emplace_back("crosstraffic",
+                   simgrid::config::get_value<bool>("network/crosstraffic") ? "yes" : "no");
+  all.emplace_back("platform", scenario_.platform);
+  all.emplace_back("platform_hash", text_.hash);
+  all.emplace_back("hosts_used", summary_of(hosts_));
+  all.emplace_back("min_route_latency_s", shortest(info_.min_route_latency_s));
+  all.emplace_back("max_route_latency_s", shortest(info_.max_route_latency_s));
+  all.emplace_back("min_route_bandwidth_bit_per_s", shortest(info_.min_route_bandwidth_bit_per_s));
+  all.emplace_back("max_route_bandwidth_bit_per_s", shortest(info_.max_route_bandwidth_bit_per_s));
+  return all;
+}
+
+namespace {
+
+void check_scenario(const Scenario& scenario) {
+  if (scenario.workers < 1)
+    throw PlatformError("workers: " + std::to_string(scenario.workers) + " is not 1 or more");
+  if (scenario.workers_per_host < 1)
+    throw PlatformError("workers_per_host: " + std::to_string(scenario.workers_per_host) +
+                        " is not 1 or more");
+  if (scenario.bandwidth_bit_per_s && !(*scenario.bandwidth_bit_per_s > 0))
+    throw PlatformError("bandwidth: " + shortest(*scenario.bandwidth_bit_per_s) +
+                        " bit/s is not above 0");
+  if (scenario.latency_s && !(*scenario.latency_s >= 0))
+    throw PlatformError("latency: " + shortest(*scenario.latency_s) + " s is not 0 or more");
+  const std::string& model = scenario.network_model;
+  if (model != "exact" && !(model.starts_with("simgrid:") &&
+                            is_simgrid_model(model.substr(std::string("simgrid:").size()))))
+    throw PlatformError("network-model: '" + model +
+                        "' is not one of exact, simgrid:CM02, simgrid:LV08, simgrid:SMPI, "
+                        "simgrid:IB");
+}
+
+}  // namespace
+
+std::string run_on_platform(const Scenario& scenario,
+                            const std::function<std::string(LoadedPlatform&, Child&)>& body) {
+  check_scenario(scenario);
+  const std::string path = find_platform(scenario.platform);
+  const PlatformText text = check_platform_text(path);
+  try {
+    return run_in_child([&](Child& child) {
+      LoadedPlatform platform(scenario, path, text, child);
+      return body(platform, child);
+    });
+  } catch (const ChildDied& death) {
+    const std::string what = std::string(death.what()) + " (while " + death.doing + ")";
+    if (death.doing == kSimulating) throw std::runtime_error("SimGrid failed: " + what);
+    throw PlatformError(path + ": SimGrid failed: " + what);
+  }
+}
+
+}  // namespace gradwire

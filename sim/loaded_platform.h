@@ -1,0 +1,73 @@
+// A platform inside the child process that simulates on it: loaded, checked, overridden, with the
+// network model of the scenario (NETWORK_MODEL: "the recipe").
+#pragma once
+
+#include <functional>
+#include <simgrid/s4u.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/child.h"
+#include "sim/platform.h"
+#include "sim/platform_text.h"
+
+namespace gradwire {
+
+class LoadedPlatform {
+ public:
+  /// Throws PlatformError; may also abort the process (see run_on_platform).
+  LoadedPlatform(const Scenario& scenario, std::string path, const PlatformText& text,
+                 Child& child);
+
+  simgrid::s4u::Engine& engine() { return engine_; }
+  simgrid::s4u::Host& host_of(int rank) const { return *hosts_[host_index(rank)]; }
+
+  /// Time from a transfer's end to its arrival: the route's latency under the exact model, in which
+  /// the links themselves have none; 0 under SimGrid's own models.
+  double injected_latency_s(int from, int to) const;
+
+  const PlatformInfo& info() const { return info_; }
+  /// Every constant of the network as used, key (with unit) -> value.
+  std::vector<std::pair<std::string, std::string>> constants() const;
+
+ private:
+  using Link = simgrid::s4u::Link;
+
+  std::size_t host_index(int rank) const {
+    return static_cast<std::size_t>(rank / scenario_.workers_per_host);
+  }
+  std::size_t workers_on(std::size_t host) const;
+  void configure();
+  void load(Child& child);
+  void choose_hosts(const std::vector<simgrid::s4u::Host*>& all);
+  std::vector<Link*> route(std::size_t from, std::size_t to, Child& child) const;
+  void for_each_route(Child& child,
+                      const std::function<void(std::size_t from, std::size_t to,
+                                               const std::vector<Link*>& links)>& visit) const;
+  void prepare_links(Child& child);
+  void measure_routes(Child& child);
+  void warn_of_host_speeds();
+  void warn_of_settings();
+
+  Scenario scenario_;
+  std::string path_;
+  const PlatformText& text_;
+  bool exact_;
+  std::vector<std::pair<std::string, std::string>> settings_;  // of SimGrid
+  simgrid::s4u::Engine engine_;
+  std::vector<simgrid::s4u::Host*> hosts_;  // of the workers
+  std::vector<double> route_latency_s_;     // (from host, to host)
+  PlatformInfo info_;
+};
+
+/// Finds, checks and loads the scenario's platform in a forked child and returns what `body`
+/// returns there.  A crash of SimGrid becomes one PlatformError naming file and cause (or a
+/// std::runtime_error if the simulation had begun).
+std::string run_on_platform(const Scenario& scenario,
+                            const std::function<std::string(LoadedPlatform&, Child&)>& body);
+
+/// The activity of a child from the moment that a crash is no longer the platform's fault.
+inline constexpr const char* kSimulating = "simulating";
+
+}  // namespace gradwire

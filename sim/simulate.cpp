@@ -1,0 +1,181 @@
+#include "sim/simulate.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "sim/compute_model.h"
+#include "sim/loaded_platform.h"
+#include "sim/serial.h"
+#include "sim/simgrid_communicator.h"
+
+namespace gradwire {
+
+namespace {
+
+namespace s4u = simgrid::s4u;
+
+struct Job {
+  const Scenario& scenario;
+  const ComputeModel& compute;
+  const std::function<void(Communicator&)>& worker;
+  const std::vector<WorkerRecording>* recorded = nullptr;  // by rank, of a replay
+  bool keep_timeline = false;
+};
+
+[[noreturn]] void fail_with_deadlock(const std::vector<std::unique_ptr<SimGridCommunicator>>& comms,
+                                     Child& child) {
+  constexpr std::size_t kNamed = 8;
+  std::vector<std::string> waiting;
+  for (const auto& comm : comms) comm->describe_waiting(waiting);
+  std::string message = "deadlock: ";
+  for (std::size_t i = 0; i < std::min(waiting.size(), kNamed); ++i)
+    message += (i == 0 ? "" : ", ") + waiting[i];
+  if (waiting.size() > kNamed)
+    message += " and " + std::to_string(waiting.size() - kNamed) + " more";
+  child.fail(std::runtime_error(message));
+}
+
+std::string run_workers(const Job& job, LoadedPlatform& platform, Child& child) {
+  const int size = job.scenario.workers;
+  const auto workers = static_cast<std::size_t>(size);
+  SimGridWorld world{platform, job.compute, child, {}};
+  std::vector<std::unique_ptr<SimGridCommunicator>> comms;
+  Timeline timeline(job.keep_timeline ? workers : 0);
+  std::size_t ended = 0;
+  for (int rank = 0; rank < size; ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    comms.push_back(std::make_unique<SimGridCommunicator>(
+        world, rank, size, 0, job.recorded == nullptr ? nullptr : &(*job.recorded)[index]));
+    SimGridCommunicator& comm = *comms.back();
+    if (job.keep_timeline) comm.trace_to(&timeline[index]);
+    world.workers.push_back(s4u::Actor::create(
+        "worker " + std::to_string(rank), &platform.host_of(rank), [&job, &comm, &child, &ended] {
+          try {
+            comm.measure_cpu(job.recorded == nullptr &&
+                             job.scenario.compute.mode == ComputeSpec::Mode::kMeasured);
+            job.worker(comm);
+            comm.close();
+            ++ended;
+          } catch (const std::exception& error) {
+            child.fail(
+                std::runtime_error("worker " + std::to_string(comm.rank()) + ": " + error.what()));
+          }
+        }));
+  }
+  s4u::Engine::on_deadlock_cb([&] { fail_with_deadlock(comms, child); });
+  child.doing(kSimulating);
+  platform.engine().run();
+  if (ended != workers) fail_with_deadlock(comms, child);
+
+  ByteWriter out;
+  for (const auto& comm : comms) out.put_array(comm->steps());
+  out.put(timeline.size());
+  for (const auto& spans : timeline) out.put_array(spans);
+  const auto constants = platform.constants();
+  out.put(constants.size());
+  for (const auto& [key, value] : constants) {
+    out.put_string(key);
+    out.put_string(value);
+  }
+  out.put_strings(platform.info().warnings);
+  return out.take();
+}
+
+SimulatedRun run(const Job& job) {
+  const std::string bytes = run_on_platform(
+      job.scenario,
+      [&](LoadedPlatform& platform, Child& child) { return run_workers(job, platform, child); });
+  ByteReader in(bytes);
+  SimulatedRun result;
+  for (int rank = 0; rank < job.scenario.workers; ++rank)
+    result.steps_by_worker.push_back(in.get_array<Account>());
+  for (auto workers = in.get<std::size_t>(); workers > 0; --workers)
+    result.timeline.push_back(in.get_array<Span>());
+  for (auto constants = in.get<std::size_t>(); constants > 0; --constants) {
+    std::string key = in.get_string();
+    result.network.emplace_back(std::move(key), in.get_string());
+  }
+  result.warnings = in.get_strings();
+  return result;
+}
+
+// Repeats what one lane did, up to the end of the job that begins at `next`, or to the end.
+void repeat(Communicator& comm, const WorkerRecording& recording, std::size_t lane,
+            std::array<std::size_t, 2>& next) {
+  const std::vector<Event>& events = recording.lanes[lane].events;
+  while (next[lane] < events.size()) {
+    const Event& event = events[next[lane]++];
+    const auto bytes = static_cast<std::size_t>(event.value);
+    switch (event.kind) {
+      case Event::Kind::kSend:
+        (void)comm.isend(event.peer, {static_cast<const std::byte*>(nullptr), bytes});
+        break;
+      case Event::Kind::kReceive:
+        (void)comm.irecv(event.peer, {static_cast<std::byte*>(nullptr), bytes});
+        break;
+      case Event::Kind::kWait:  // ids are given out in the same order as they were then
+        comm.wait({static_cast<std::uint32_t>(event.value)});
+        break;
+      case Event::Kind::kCharge:  // the communicator looks up the measured time by itself
+        comm.charge(event.phase, recording.lanes[lane].charges[event.value].work);
+        break;
+      case Event::Kind::kStart:
+        comm.start(
+            [&recording, &next](Communicator& second) { repeat(second, recording, 1, next); });
+        break;
+      case Event::Kind::kJobEnd:
+        return;
+      case Event::Kind::kFinish:
+        comm.finish();
+        break;
+      case Event::Kind::kStep:
+        comm.end_step();
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+SimulatedRun run_simulated(const Scenario& scenario, const BatchWork& batch_work,
+                           const std::function<void(Communicator&)>& worker, bool keep_timeline) {
+  return run({.scenario = scenario,
+              .compute = ComputeModel(scenario.compute, batch_work),
+              .worker = worker,
+              .keep_timeline = keep_timeline});
+}
+
+SimulatedRun replay(const Scenario& scenario, const Recording& recording, bool keep_timeline) {
+  if (recording.workers.size() != static_cast<std::size_t>(scenario.workers))
+    throw std::logic_error("replay: the recording has " + std::to_string(recording.workers.size()) +
+                           " workers, the scenario " + std::to_string(scenario.workers));
+  std::vector<std::array<std::size_t, 2>> next(recording.workers.size());
+  const auto worker = [&recording, &next](Communicator& comm) {
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    repeat(comm, recording.workers[rank], 0, next[rank]);
+  };
+  return run({.scenario = scenario,
+              .compute = ComputeModel(scenario.compute, recording.batch_work),
+              .worker = worker,
+              .recorded = &recording.workers,
+              .keep_timeline = keep_timeline});
+}
+
+Result simulate(const Scenario& scenario, const Dataset& dataset) {
+  check_platform(scenario);  // a bad one is not worth the mathematics
+  const Rehearsal rehearsal = rehearse(scenario, dataset);
+  SimulatedRun run = replay(scenario, rehearsal.recording);
+  Result result;
+  result.scenario = scenario;
+  describe(rehearsal, result);
+  describe_times(run.steps_by_worker, result);
+  result.network = std::move(run.network);
+  result.warnings = std::move(run.warnings);
+  return result;
+}
+
+}  // namespace gradwire
