@@ -55,25 +55,7 @@ class Bucketing {
   std::size_t bytes_ = 0;
 };
 
-// This worker's gradients over the global batch; `ready` hears of each as soon as it exists.
-Gradients form_all(Worker& worker, const std::function<void(Matrix&)>& ready) {
-  const double factor = 1 / static_cast<double>(worker.global_batch);
-  Gradients gradients(worker.model.parameters().size());
-  const auto at = [&](int p) -> Matrix& { return gradients[static_cast<std::size_t>(p)]; };
-  BackwardSink sink;
-  sink.linear = [&](const LayerTrace& trace, const Work& /*work*/) {
-    const LinearMap& map = map_of(worker.model, trace);
-    form_gradients(worker.comm, map, trace.activation, trace.delta, factor, gradients);
-    if (map.bias >= 0) ready(at(map.bias));
-    ready(at(map.weight));
-  };
-  sink.direct = [&](int parameter, const Matrix& gradient, const Work& /*work*/) {
-    at(parameter) = static_cast<Scalar>(factor) * gradient;
-    ready(at(parameter));
-  };
-  backpropagate(worker, sink);
-  return gradients;
-}
+double mean_factor(const Worker& worker) { return 1 / static_cast<double>(worker.global_batch); }
 
 class Ddp final : public Algorithm {
  public:
@@ -85,19 +67,15 @@ class Ddp final : public Algorithm {
         limit_(static_cast<std::size_t>(options.integer("bucket-bytes", 1))) {}
 
   void step(Worker& worker) override {
-    std::vector<Bucket> waiting;
+    Overlap overlap(worker.comm, overlap_);
     Bucketing buckets(first_limit_, limit_, [&](Bucket bucket) {
-      if (overlap_)
-        worker.comm.start([this, parts = std::move(bucket)](Communicator& lane) {
-          all_reduce_packed(lane, parts, all_reduce_, wire_);
-        });
-      else
-        waiting.push_back(std::move(bucket));
+      overlap.start([this, parts = std::move(bucket)](Communicator& comm) {
+        all_reduce_packed(comm, parts, all_reduce_, wire_);
+      });
     });
     const Gradients gradients = form_all(worker, [&](Matrix& part) { buckets.add(part); });
     buckets.close();
-    for (const Bucket& bucket : waiting) all_reduce_packed(worker.comm, bucket, all_reduce_, wire_);
-    if (overlap_) worker.comm.finish();
+    overlap.finish();
     gradwire::apply(worker, gradients);
   }
 
@@ -119,7 +97,7 @@ class AuthorsDsgd final : public Algorithm {
   }
 
   void step(Worker& worker) override {
-    Gradients gradients = form_all(worker, [](Matrix& /*part*/) {});
+    Gradients gradients = local_gradients(worker, mean_factor(worker));
     for (Matrix& gradient : gradients) all_gather_all_reduce(worker.comm, scalars(gradient), wire_);
     gradwire::apply(worker, gradients);
   }

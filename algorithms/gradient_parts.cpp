@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace gradwire {
 
@@ -49,6 +50,28 @@ void form_gradients(Communicator& comm, const LinearMap& map, const Matrix& acti
 
 const LinearMap& map_of(const Model& model, const LayerTrace& trace) {
   return model.linear_maps()[static_cast<std::size_t>(trace.map)];
+}
+
+Gradients local_gradients(Worker& worker, double factor,
+                          const std::function<void(int parameter, Matrix& gradient)>& ready) {
+  Gradients gradients(worker.model.parameters().size());
+  const auto at = [&](int p) -> Matrix& { return gradients[static_cast<std::size_t>(p)]; };
+  const auto tell = [&](int p) {
+    if (ready) ready(p, at(p));
+  };
+  BackwardSink sink;
+  sink.linear = [&](const LayerTrace& trace, const Work& /*work*/) {
+    const LinearMap& map = map_of(worker.model, trace);
+    form_gradients(worker.comm, map, trace.activation, trace.delta, factor, gradients);
+    if (map.bias >= 0) tell(map.bias);
+    tell(map.weight);
+  };
+  sink.direct = [&](int parameter, const Matrix& gradient, const Work& /*work*/) {
+    at(parameter) = static_cast<Scalar>(factor) * gradient;
+    tell(parameter);
+  };
+  backpropagate(worker, sink);
+  return gradients;
 }
 
 BackwardPass collect_backward(Worker& worker) {
@@ -117,6 +140,18 @@ void all_reduce_packed(Communicator& comm, std::span<Matrix* const> parts, AllRe
     begin += part->size();
   }
   comm.charge(Phase::kReduction, pass_work(total, 0, 4));
+}
+
+void Overlap::start(std::function<void(Communicator&)> job) {
+  if (on_)
+    comm_.start(std::move(job));
+  else
+    waiting_.push_back(std::move(job));
+}
+
+void Overlap::finish() {
+  if (on_) comm_.finish();
+  for (const auto& job : std::exchange(waiting_, {})) job(comm_);
 }
 
 std::vector<std::byte> exchange_blocks(Communicator& comm, BlockExchange exchange,

@@ -3,6 +3,7 @@
 // everyone gets from everyone.  Whatever costs time is charged here.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,12 @@ void form_gradients(Communicator& comm, const LinearMap& map, const Matrix& acti
 
 /// The map that a trace belongs to.
 const LinearMap& map_of(const Model& model, const LayerTrace& trace);
+
+/// Takes the step's batch forward and back and forms this worker's gradients, times `factor`;
+/// `ready` hears of each parameter as soon as its gradient exists: last layer first, bias before
+/// weight.  The matrices stay where they are.
+Gradients local_gradients(Worker& worker, double factor,
+                          const std::function<void(int parameter, Matrix& gradient)>& ready = {});
 
 /// A whole backward pass, of the sum of this worker's losses.
 struct BackwardPass {
@@ -47,6 +54,20 @@ void scale(Communicator& comm, Gradients& gradients, double factor);
 /// Sends nothing where the parts have no elements.
 void all_reduce_packed(Communicator& comm, std::span<Matrix* const> parts, AllReduce all_reduce,
                        Wire wire = Wire::kFp32);
+
+/// Communication that a step starts while back-propagation goes on: on the second lane at once, or,
+/// switched off, on the main lane in finish().  All workers start the same jobs in the same order.
+class Overlap {
+ public:
+  Overlap(Communicator& comm, bool on) : comm_(comm), on_(on) {}
+  void start(std::function<void(Communicator&)> job);
+  void finish();  ///< returns when every job is done
+
+ private:
+  Communicator& comm_;
+  bool on_;
+  std::vector<std::function<void(Communicator&)>> waiting_;
+};
 
 /// How everyone's block gets to everyone: ring all-gather, or through worker 0 (one direct message
 /// up each, then all blocks in one direct message down each).
