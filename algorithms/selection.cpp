@@ -126,6 +126,15 @@ Work pass(std::size_t n, double flops_each, double accesses_each) {
 
 }  // namespace
 
+Coordinates CoordinateSet::sorted() const {
+  Coordinates out;
+  for (std::size_t w = 0; w < words_.size(); ++w)
+    for (std::uint64_t word = words_[w]; word != 0; word &= word - 1)
+      out.push_back(static_cast<std::uint32_t>(64 * w) +
+                    static_cast<std::uint32_t>(std::countr_zero(word)));
+  return out;
+}
+
 SelectionCost parse_selection_cost(std::string_view name) {
   if (name == "scan") return SelectionCost::kScan;
   if (name == "sort") return SelectionCost::kSort;
@@ -208,21 +217,10 @@ GaussianSelection gaussian_k(std::span<const Scalar> values, std::size_t k) {
 Selection random_k(std::size_t d, std::size_t k, RandomStream stream) {
   k = std::min(k, d);
   Selection result{{}, pass(k, 16, 2) + pass(d / (8 * sizeof(Scalar)), 1, 1)};
-  std::vector<std::uint64_t> taken((d + 63) / 64);
-  auto take = [&](std::size_t i) {
-    std::uint64_t& word = taken[i / 64];
-    const std::uint64_t bit = std::uint64_t{1} << (i % 64);
-    const bool fresh = (word & bit) == 0;
-    word |= bit;
-    return fresh;
-  };
+  CoordinateSet taken(d);
   for (std::size_t last = d - k; last < d; ++last)
-    if (!take(stream.below(last + 1))) take(last);
-  result.indices.reserve(k);
-  for (std::size_t w = 0; w < taken.size(); ++w)
-    for (std::uint64_t word = taken[w]; word != 0; word &= word - 1)
-      result.indices.push_back(
-          static_cast<std::uint32_t>(64 * w + static_cast<std::size_t>(std::countr_zero(word))));
+    if (!taken.insert(stream.below(last + 1))) taken.insert(last);
+  result.indices = taken.sorted();
   return result;
 }
 

@@ -26,6 +26,23 @@ namespace gradwire {
 /// Coordinates of a flat buffer, ascending, without repetition.
 using Coordinates = std::vector<std::uint32_t>;
 
+/// A set of coordinates below d, one bit each.
+class CoordinateSet {
+ public:
+  explicit CoordinateSet(std::size_t d) : words_((d + 63) / 64) {}
+  /// Whether it was not there before.
+  bool insert(std::size_t i) {
+    const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+    const bool fresh = (words_[i / 64] & bit) == 0;
+    words_[i / 64] |= bit;
+    return fresh;
+  }
+  Coordinates sorted() const;
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
 struct Selection {
   Coordinates indices;
   Work work;

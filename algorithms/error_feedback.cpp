@@ -1,0 +1,35 @@
+#include "algorithms/error_feedback.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace gradwire {
+
+void ErrorFeedback::add(std::span<const Scalar> addend, Scalar factor, std::size_t begin) {
+  if (memory_.empty()) memory_.resize(begin + addend.size());
+  if (begin + addend.size() > memory_.size())
+    throw std::logic_error("error feedback: the gradient has grown");
+  for (std::size_t i = 0; i < addend.size(); ++i) memory_[begin + i] += factor * addend[i];
+}
+
+void ErrorFeedback::decay_and_add(Scalar factor, std::span<const Scalar> addend) {
+  if (memory_.empty()) memory_.resize(addend.size());
+  for (std::size_t i = 0; i < addend.size(); ++i) memory_[i] = factor * memory_[i] + addend[i];
+}
+
+void ErrorFeedback::clear(const Coordinates& sent) {
+  for (const std::uint32_t i : sent) memory_[i] = 0;
+}
+
+void ErrorFeedback::subtract(std::span<const Scalar> sent) {
+  for (std::size_t i = 0; i < sent.size(); ++i) memory_[i] -= sent[i];
+}
+
+double ErrorFeedback::norm() const {
+  double squares = 0;
+  for (const double x : memory_) squares += x * x;
+  return std::sqrt(squares);
+}
+
+}  // namespace gradwire
