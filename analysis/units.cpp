@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/text.h"
+
 namespace gradwire {
 
 namespace {
@@ -16,7 +18,11 @@ namespace {
 struct Unit {
   std::string_view name;
   double factor;
+  double divisor = 1;  // a factor below 1 is no exact number; dividing rounds 50us to 50e-6
 };
+
+constexpr std::array<Unit, 6> kTimes{
+    {{"s", 1}, {"ms", 1, 1e3}, {"us", 1, 1e6}, {"ns", 1, 1e9}, {"m", 60}, {"h", 3600}}};
 
 constexpr std::array<Unit, 9> kPrefixes{{{"", 1},
                                          {"k", 1e3},
@@ -29,7 +35,7 @@ constexpr std::array<Unit, 9> kPrefixes{{{"", 1},
                                          {"Ti", 0x1p40}}};
 
 // The non-negative finite number at the front of `text`; the rest is the unit.
-std::optional<std::pair<double, std::string_view>> split(std::string_view text) {
+std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_view text) {
   double value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   if (result.ec != std::errc() || !std::isfinite(value) || value < 0 || text.front() == '-')
@@ -41,7 +47,7 @@ std::optional<std::pair<double, std::string_view>> split(std::string_view text) 
 
 // `text` in units of `bases`, each with every prefix.
 std::optional<double> prefixed(std::string_view text, const std::vector<Unit>& bases) {
-  const auto parts = split(text);
+  const auto parts = number_and_unit(text);
   if (!parts) return std::nullopt;
   for (const Unit& base : bases)
     for (const Unit& prefix : kPrefixes)
@@ -56,15 +62,38 @@ double checked(std::string_view key, std::string_view text, std::optional<double
   throw std::invalid_argument(std::string(key) + ": \"" + std::string(text) + "\" is not " + what);
 }
 
-std::string scaled(double value, const std::vector<Unit>& units) {
+// The largest of `units`, in ascending order, that keeps the number at 1 or above.
+std::pair<double, std::string> scaled(double value, const std::vector<Unit>& units) {
   const Unit* best = &units.front();
   for (const Unit& unit : units)
     if (std::abs(value) >= unit.factor * 0.9995) best = &unit;
+  return {value / best->factor, std::string(best->name)};
+}
+
+// Three significant digits, zeros kept so that columns line up.
+std::string three_digits(const std::pair<double, std::string>& quantity) {
+  const double x = quantity.first;
+  const std::string& unit = quantity.second;
+  if (x == 0) return std::string("0 ").append(unit);
   std::array<char, 64> text{};
-  const double x = value / best->factor;
   const int decimals = std::abs(x) >= 99.95 ? 0 : std::abs(x) >= 9.995 ? 1 : 2;
-  std::snprintf(text.data(), text.size(), "%.*f %s", decimals, x, std::string(best->name).c_str());
-  return text.data();
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, x);
+  return std::string(text.data()).append(" ").append(unit);
+}
+
+// `value` in the unit that gives the shortest text which `parse` reads back exactly; the first unit
+// is the base.
+std::string written(double value, const std::vector<Unit>& units,
+                    double (*parse)(std::string_view, std::string_view)) {
+  std::string text = shortest(value) + std::string(units.front().name);
+  for (const Unit& unit : units) {
+    std::array<char, 32> digits{};
+    std::snprintf(digits.data(), digits.size(), "%.15g", value / unit.factor * unit.divisor);
+    std::string candidate = digits.data() + std::string(unit.name);
+    if (candidate.size() < text.size() && parse("", candidate) == value)
+      text = std::move(candidate);
+  }
+  return text;
 }
 
 }  // namespace
@@ -75,12 +104,10 @@ double parse_bandwidth_bit_per_s(std::string_view key, std::string_view text) {
 }
 
 double parse_time_s(std::string_view key, std::string_view text) {
-  static const std::vector<Unit> kUnits{{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3},
-                                        {"s", 1},     {"m", 60},    {"h", 3600}};
   std::optional<double> value;
-  if (const auto parts = split(text)) {
-    for (const Unit& unit : kUnits)
-      if (parts->second == unit.name) value = parts->first * unit.factor;
+  if (const auto parts = number_and_unit(text)) {
+    for (const Unit& unit : kTimes)
+      if (parts->second == unit.name) value = parts->first * unit.factor / unit.divisor;
     if (parts->first == 0 && parts->second.empty()) value = 0;
   }
   return checked(key, text, value, false, "a time with its unit; write e.g. 50us, 20ms or 0");
@@ -96,18 +123,36 @@ double parse_flop_per_s(std::string_view key, std::string_view text) {
                  "a positive rate with its unit; write e.g. 50Gf for 50e9 flop/s");
 }
 
+std::string write_bandwidth(double bit_per_s) {
+  return written(bit_per_s, {{"bps", 1}, {"kbps", 1e3}, {"Mbps", 1e6}, {"Gbps", 1e9}},
+                 parse_bandwidth_bit_per_s);
+}
+
+std::string write_time(double seconds) {
+  return written(seconds, {kTimes.begin(), kTimes.begin() + 4}, parse_time_s);
+}
+
+std::string write_flop_rate(double flop_per_s) {
+  return written(flop_per_s, {{"f", 1}, {"kf", 1e3}, {"Mf", 1e6}, {"Gf", 1e9}, {"Tf", 1e12}},
+                 parse_flop_per_s);
+}
+
 std::string format_bandwidth(double bit_per_s) {
-  return scaled(
-      bit_per_s,
-      {{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}, {"Tbit/s", 1e12}});
+  const auto [number, unit] =
+      scaled(bit_per_s,
+             {{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}, {"Tbit/s", 1e12}});
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", number);
+  return std::string(text.data()).append(" ").append(unit);
 }
 
 std::string format_time(double seconds) {
-  return scaled(seconds, {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}});
+  return three_digits(scaled(seconds, {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}));
 }
 
 std::string format_bytes(double bytes) {
-  return scaled(bytes, {{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}});
+  return three_digits(
+      scaled(bytes, {{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}}));
 }
 
 }  // namespace gradwire

@@ -13,6 +13,11 @@ double parse_time_s(std::string_view key, std::string_view text);  ///< >= 0; ns
 double parse_bytes(std::string_view key, std::string_view text);   ///< >= 0; B optional, k or Ki
 double parse_flop_per_s(std::string_view key, std::string_view text);  ///< > 0; e.g. 50Gf
 
+/// Text that the functions above read back as the same number: `1Gbps`, `50us`, `50Gf`.
+std::string write_bandwidth(double bit_per_s);
+std::string write_time(double seconds);
+std::string write_flop_rate(double flop_per_s);
+
 std::string format_bandwidth(double bit_per_s);  ///< "10 Gbit/s"
 std::string format_time(double seconds);         ///< "12.3 ms", three significant digits
 std::string format_bytes(double bytes);          ///< "12.3 MB", powers of 1000

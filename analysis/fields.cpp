@@ -1,0 +1,387 @@
+#include "analysis/fields.h"
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "analysis/text.h"
+#include "analysis/units.h"
+
+namespace gradwire {
+
+namespace {
+
+using Text = const std::string&;
+using nlohmann::ordered_json;
+
+constexpr const char* kAsInPlatform = "platform";  // a bandwidth or latency that is not overridden
+
+int parse_count(std::string_view key, Text text) {
+  return static_cast<int>(parse_integer(key, text, 1, 1'000'000));
+}
+
+std::optional<double> parse_override(std::string_view key, Text text,
+                                     double (*parse)(std::string_view, std::string_view)) {
+  if (text == kAsInPlatform) return std::nullopt;
+  return parse(key, text);
+}
+
+bool parse_switch(std::string_view key, Text text) {
+  if (text == "on" || text == "true") return true;
+  if (text == "off" || text == "false") return false;
+  throw std::invalid_argument(std::string(key) + ": \"" + text + "\" is not on or off");
+}
+
+void set_compute(Scenario& s, Text text) {
+  const std::vector<std::string> times = split(text, ',');
+  if (text == "flops") {
+    s.compute.mode = ComputeSpec::Mode::kFlops;
+  } else if (text == "measured") {
+    s.compute.mode = ComputeSpec::Mode::kMeasured;
+  } else if (times.size() == 2) {
+    s.compute.mode = ComputeSpec::Mode::kGiven;
+    s.compute.forward_s = parse_time_s("compute", times[0]);
+    s.compute.backward_s = parse_time_s("compute", times[1]);
+  } else {
+    throw std::invalid_argument(
+        "compute: \"" + text +
+        "\" is not flops, measured or FORWARD,BACKWARD; write e.g. 10ms,20ms");
+  }
+}
+
+std::string get_compute(const Scenario& s) {
+  switch (s.compute.mode) {
+    case ComputeSpec::Mode::kFlops:
+      return "flops";
+    case ComputeSpec::Mode::kMeasured:
+      return "measured";
+    case ComputeSpec::Mode::kGiven:
+      break;
+  }
+  return write_time(s.compute.forward_s) + "," + write_time(s.compute.backward_s);
+}
+
+void set_memory_rate(Scenario& s, Text text) {
+  constexpr std::string_view kKey = "device-memory-rate";
+  s.compute.device_memory_byte_per_s =
+      text == "unlimited" ? 0 : parse_bandwidth_bit_per_s(kKey, text) / 8;
+}
+
+std::string get_memory_rate(const Scenario& s) {
+  const double rate = s.compute.device_memory_byte_per_s;
+  return rate > 0 ? write_bandwidth(rate * 8) : "unlimited";
+}
+
+std::vector<Field> network_fields() {
+  const std::string group = "Network";
+  return {
+      {.key = "platform",
+       .group = group,
+       .argument = "FILE",
+       .help = "platform XML file, or a name from `gradwire list platforms`",
+       .timing_only = true,
+       .set = [](Scenario& s, Text v) { s.platform = v; },
+       .get = [](const Scenario& s) { return s.platform; }},
+      {.key = "hosts",
+       .group = group,
+       .argument = "PATTERN",
+       .help = "hosts that may be workers, e.g. 'node-*'",
+       .timing_only = true,
+       .set = [](Scenario& s, Text v) { s.hosts = v; },
+       .get = [](const Scenario& s) { return s.hosts; }},
+      {.key = "workers-per-host",
+       .group = group,
+       .argument = "N",
+       .help = "workers on each host, filled host by host",
+       .kind = Field::Kind::kNumber,
+       .timing_only = true,
+       .set = [](Scenario& s, Text v) { s.workers_per_host = parse_count("workers-per-host", v); },
+       .get = [](const Scenario& s) { return std::to_string(s.workers_per_host); }},
+      {.key = "network-model",
+       .group = group,
+       .argument = "MODEL",
+       .help = "exact (latency + bytes/bandwidth, max-min sharing) or simgrid:NAME, e.g. LV08",
+       .timing_only = true,
+       .set = [](Scenario& s, Text v) { s.network_model = v; },
+       .get = [](const Scenario& s) { return s.network_model; }},
+      {.key = "workers",
+       .group = group,
+       .argument = "N,...",
+       .help = "numbers of workers",
+       .kind = Field::Kind::kNumber,
+       .list = true,
+       .set = [](Scenario& s, Text v) { s.workers = parse_count("workers", v); },
+       .get = [](const Scenario& s) { return std::to_string(s.workers); }},
+      {.key = "bandwidth",
+       .group = group,
+       .argument = "RATE,...",
+       .help = "rates of the links at the workers instead of the file's, e.g. 100Mbps,1Gbps",
+       .list = true,
+       .timing_only = true,
+       .set =
+           [](Scenario& s, Text v) {
+             s.bandwidth_bit_per_s = parse_override("bandwidth", v, parse_bandwidth_bit_per_s);
+           },
+       .get =
+           [](const Scenario& s) {
+             return s.bandwidth_bit_per_s ? write_bandwidth(*s.bandwidth_bit_per_s) : kAsInPlatform;
+           }},
+      {.key = "latency",
+       .group = group,
+       .argument = "TIME,...",
+       .help = "latencies of the links at the workers instead of the file's, e.g. 50us,20ms",
+       .list = true,
+       .timing_only = true,
+       .set = [](Scenario& s, Text v) { s.latency_s = parse_override("latency", v, parse_time_s); },
+       .get =
+           [](const Scenario& s) {
+             return s.latency_s ? write_time(*s.latency_s) : kAsInPlatform;
+           }},
+  };
+}
+
+std::vector<Field> compute_fields() {
+  const std::string group = "Compute time";
+  return {
+      {.key = "compute",
+       .group = group,
+       .argument = "HOW",
+       .help = "flops (at the device's rates), measured (processor time here; not reproducible) or "
+               "FORWARD,BACKWARD per batch, e.g. 10ms,20ms",
+       .timing_only = true,
+       .set = set_compute,
+       .get = get_compute},
+      {.key = "device-rate",
+       .group = group,
+       .argument = "RATE",
+       .help = "arithmetic rate of a worker's device",
+       .timing_only = true,
+       .set = [](Scenario& s,
+                 Text v) { s.compute.device_flop_per_s = parse_flop_per_s("device-rate", v); },
+       .get = [](const Scenario& s) { return write_flop_rate(s.compute.device_flop_per_s); }},
+      {.key = "device-memory-rate",
+       .group = group,
+       .argument = "RATE",
+       .help = "memory rate of a worker's device, e.g. 20GBps, or unlimited",
+       .timing_only = true,
+       .set = set_memory_rate,
+       .get = get_memory_rate},
+  };
+}
+
+std::vector<Field> training_fields() {
+  const std::string group = "Training";
+  return {
+      {.key = "model",
+       .group = group,
+       .argument = "NAME",
+       .help = "a name from `gradwire list models`, or layer sizes, e.g. mlp:784-300-10",
+       .set = [](Scenario& s, Text v) { s.model.name = v; },
+       .get = [](const Scenario& s) { return s.model.name; }},
+      {.key = "activation",
+       .group = group,
+       .argument = "NAME",
+       .help = "relu, tanh or sigmoid",
+       .set = [](Scenario& s, Text v) { s.model.activation = v; },
+       .get = [](const Scenario& s) { return s.model.activation; }},
+      {.key = "dataset",
+       .group = group,
+       .argument = "NAME",
+       .help = "a name from `gradwire list datasets`, or idx:FOLDER",
+       .set = [](Scenario& s, Text v) { s.dataset = v; },
+       .get = [](const Scenario& s) { return s.dataset; }},
+      {.key = "batch-size",
+       .group = group,
+       .argument = "B",
+       .help = "examples per worker and batch",
+       .kind = Field::Kind::kNumber,
+       .set = [](Scenario& s, Text v) { s.batch_size = parse_count("batch-size", v); },
+       .get = [](const Scenario& s) { return std::to_string(s.batch_size); }},
+      {.key = "batches",
+       .group = group,
+       .argument = "K",
+       .help = "batches to train",
+       .kind = Field::Kind::kNumber,
+       .set = [](Scenario& s,
+                 Text v) { s.batches = parse_integer("batches", v, 1, 1'000'000'000); },
+       .get = [](const Scenario& s) { return std::to_string(s.batches); }},
+      {.key = "seed",
+       .group = group,
+       .argument = "S",
+       .help = "of initial parameters, data order and random starts",
+       .kind = Field::Kind::kNumber,
+       .set = [](Scenario& s,
+                 Text v) { s.seed = static_cast<std::uint64_t>(parse_integer("seed", v, 0)); },
+       .get = [](const Scenario& s) { return std::to_string(s.seed); }},
+      {.key = "optimizer",
+       .group = group,
+       .argument = "NAME",
+       .help = "sgd, momentum, nesterov or adam",
+       .set = [](Scenario& s, Text v) { s.optimizer.name = v; },
+       .get = [](const Scenario& s) { return s.optimizer.name; }},
+      {.key = "learning-rate",
+       .group = group,
+       .argument = "RATE",
+       .help = "of the optimizer",
+       .kind = Field::Kind::kNumber,
+       .set = [](Scenario& s,
+                 Text v) { s.optimizer.learning_rate = parse_real("learning-rate", v, 0, 1e9); },
+       .get = [](const Scenario& s) { return shortest(s.optimizer.learning_rate); }},
+      {.key = "momentum",
+       .group = group,
+       .argument = "M",
+       .help = "of momentum and nesterov",
+       .kind = Field::Kind::kNumber,
+       .set = [](Scenario& s, Text v) { s.optimizer.momentum = parse_real("momentum", v, 0, 1); },
+       .get = [](const Scenario& s) { return shortest(s.optimizer.momentum); }},
+      {.key = "evaluate-every",
+       .group = group,
+       .argument = "K",
+       .help = "batches between evaluations on the test examples; 0: never",
+       .kind = Field::Kind::kNumber,
+       .set = [](Scenario& s, Text v) { s.evaluate_every = parse_integer("evaluate-every", v, 0); },
+       .get = [](const Scenario& s) { return std::to_string(s.evaluate_every); }},
+      {.key = "gradient-error",
+       .group = group,
+       .argument = "",
+       .help = "compare every applied gradient with the exact mean",
+       .kind = Field::Kind::kSwitch,
+       .set = [](Scenario& s, Text v) { s.gradient_error = parse_switch("gradient-error", v); },
+       .get = [](const Scenario& s) -> std::string { return s.gradient_error ? "true" : "false"; }},
+      {.key = "algorithm",
+       .group = group,
+       .argument = "NAME[:KEY=VALUE,...] ...",
+       .help = "one or several algorithms from `gradwire list algorithms`",
+       .list = true,
+       .set = [](Scenario& s, Text v) { s.algorithm = parse_algorithm_spec(v); },
+       .get = [](const Scenario& s) { return s.algorithm.text(); }},
+  };
+}
+
+ordered_json to_json(const Field& field, const std::string& text) {
+  return field.kind == Field::Kind::kText ? ordered_json(text) : ordered_json::parse(text);
+}
+
+std::string value_text(const std::string& key, const ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number() || value.is_boolean()) return value.dump();
+  throw std::invalid_argument(key + ": " + value.dump() +
+                              " is not a text, a number, true or false, or a list of them");
+}
+
+ordered_json parse_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::invalid_argument("cannot be read");
+  std::set<std::string> keys;
+  const auto callback = [&](int depth, ordered_json::parse_event_t event, ordered_json& parsed) {
+    if (depth == 1 && event == ordered_json::parse_event_t::key &&
+        !keys.insert(parsed.get<std::string>()).second)
+      throw std::invalid_argument(parsed.get<std::string>() + " is given twice");
+    return true;
+  };
+  try {
+    ordered_json json = ordered_json::parse(file, callback);
+    if (!json.is_object()) throw std::invalid_argument("is not a JSON object of scenario fields");
+    return json;
+  } catch (const ordered_json::parse_error& error) {
+    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at ..."
+    const auto end = what.find("] ");
+    throw std::invalid_argument(end == std::string::npos ? what : what.substr(end + 2));
+  }
+}
+
+}  // namespace
+
+const std::vector<Field>& scenario_fields() {
+  static const std::vector<Field> fields = [] {
+    std::vector<Field> all = network_fields();
+    for (auto part : {compute_fields, training_fields})
+      for (Field& field : part()) all.push_back(std::move(field));
+    return all;
+  }();
+  return fields;
+}
+
+const Field& find_field(const std::string& key) {
+  std::vector<std::string> known;
+  for (const Field& field : scenario_fields()) {
+    if (field.key == key) return field;
+    known.push_back(field.key);
+  }
+  throw std::invalid_argument("unknown key " + key + did_you_mean(key, known));
+}
+
+std::string mathematics_key(const Scenario& scenario) {
+  std::string key;
+  for (const Field& field : scenario_fields())
+    if (!field.timing_only) key += field.key + "=" + field.get(scenario) + "\n";
+  if (scenario.compute.mode == ComputeSpec::Mode::kMeasured) key += "measured";
+  return key;
+}
+
+void Grid::set(const Field& field, const std::vector<std::string>& values) {
+  if (values.empty()) throw std::invalid_argument(field.key + ": no value");
+  if (values.size() > 1 && !field.list)
+    throw std::invalid_argument(field.key + ": takes one value, not " + join(values));
+  std::vector<std::string> canonical;
+  for (const std::string& value : values) {
+    Scenario scenario;
+    field.set(scenario, value);
+    canonical.push_back(field.get(scenario));
+    if (std::count(canonical.begin(), canonical.end(), canonical.back()) > 1)
+      throw std::invalid_argument(field.key + ": " + value + " is listed twice");
+  }
+  values_[field.key] = std::move(canonical);
+}
+
+std::vector<Scenario> Grid::points() const {
+  std::vector<Scenario> points{Scenario{}};
+  for (const Field& field : scenario_fields()) {
+    const auto values = values_.find(field.key);
+    if (values == values_.end()) continue;
+    std::vector<Scenario> next;
+    for (const Scenario& point : points)
+      for (const std::string& value : values->second) {
+        next.push_back(point);
+        field.set(next.back(), value);
+      }
+    points = std::move(next);
+  }
+  return points;
+}
+
+ordered_json Grid::echo() const {
+  ordered_json echo = ordered_json::object();
+  for (const Field& field : scenario_fields()) {
+    const auto values = values_.find(field.key);
+    if (values == values_.end()) {
+      echo[field.key] = to_json(field, field.get(Scenario{}));
+    } else if (values->second.size() == 1) {
+      echo[field.key] = to_json(field, values->second.front());
+    } else {
+      for (const std::string& value : values->second)
+        echo[field.key].push_back(to_json(field, value));
+    }
+  }
+  return echo;
+}
+
+void load_scenario_file(const std::string& path, Grid& grid) {
+  try {
+    const ordered_json file = parse_file(path);
+    for (const auto& [key, value] : file.items()) {
+      const Field& field = find_field(key);
+      std::vector<std::string> values;
+      for (const ordered_json& part : value.is_array() ? value : ordered_json::array({value}))
+        values.push_back(value_text(key, part));
+      Grid checked;
+      (grid.has(key) ? checked : grid).set(field, values);
+    }
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(path + ": " + error.what());
+  }
+}
+
+}  // namespace gradwire

@@ -1,0 +1,182 @@
+// `gradwire list`: what can be named on the command line.
+#include <fstream>
+#include <ostream>
+#include <sstream>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/collectives.h"
+#include "analysis/command_line.h"
+#include "analysis/report.h"
+#include "analysis/table.h"
+#include "analysis/text.h"
+#include "sim/platform.h"
+
+namespace gradwire {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json algorithms() {
+  ordered_json list = ordered_json::array();
+  for (const AlgorithmRow& row : algorithm_registry()) {
+    ordered_json options = ordered_json::array();
+    for (const OptionSpec& option : row.options)
+      options.push_back({{"key", option.key},
+                         {"default", option.default_value},
+                         {"help", option.help},
+                         {"allowed", option.allowed}});
+    list.push_back({{"name", row.name},
+                    {"summary", row.summary},
+                    {"exact", row.exact},
+                    {"synchronous", row.synchronous},
+                    {"consensus", row.consensus},
+                    {"options", std::move(options)}});
+  }
+  return list;
+}
+
+ordered_json item(const std::string& name, const std::string& summary) {
+  return {{"name", name}, {"summary", summary}};
+}
+
+ordered_json models() {
+  ordered_json list = ordered_json::array();
+  for (const ModelPreset& preset : model_presets())
+    list.push_back(item(preset.name, preset.summary));
+  list.push_back(item("mlp:784-300-10", "an MLP of any layer sizes, inputs to classes"));
+  return list;
+}
+
+ordered_json datasets() {
+  return {
+      item("fashion-mnist", "60000 images of 28x28, 10 classes (package dataset-fashion-mnist)"),
+      item("idx:FOLDER", "MNIST's four files, plain or .gz, in a folder of yours"),
+      item("synthetic", "class prototypes and noise, 28x28, 10 classes; the same everywhere"),
+      item("synthetic:FxC", "the same with F features and C classes")};
+}
+
+// The first sentence of an XML file's first comment.
+std::string first_comment(const std::string& path) {
+  std::ifstream file(path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const auto begin = text.find("<!--");
+  const auto end = text.find("-->", begin);
+  if (begin == std::string::npos || end == std::string::npos) return "";
+  std::string comment;
+  std::istringstream words(text.substr(begin + 4, end - begin - 4));
+  for (std::string word; words >> word;) comment += word + " ";
+  const auto stop = comment.find(". ");
+  return stop == std::string::npos ? comment : comment.substr(0, stop + 1);
+}
+
+ordered_json platforms() {
+  ordered_json list = ordered_json::array();
+  for (const std::string& name : list_platforms()) {
+    const std::string path = find_platform(name);
+    ordered_json platform = item(name, first_comment(path));
+    platform["file"] = path;
+    list.push_back(std::move(platform));
+  }
+  return list;
+}
+
+ordered_json collectives() {
+  ordered_json list = ordered_json::array();
+  for (const CollectiveRow& row : collective_table()) list.push_back(item(row.name, row.summary));
+  return list;
+}
+
+struct Catalogue {
+  std::string name;
+  ordered_json (*items)();
+};
+const std::vector<Catalogue>& catalogues() {
+  static const std::vector<Catalogue> all{{"algorithms", algorithms},
+                                          {"models", models},
+                                          {"datasets", datasets},
+                                          {"platforms", platforms},
+                                          {"collectives", collectives}};
+  return all;
+}
+
+std::string traits(const ordered_json& item) {
+  std::vector<std::string> traits;
+  traits.emplace_back(item.at("exact") ? "exact" : "approximate");
+  if (!item.at("synchronous")) traits.emplace_back("depends on timing");
+  if (!item.at("consensus")) traits.emplace_back("replicas differ");
+  return join(traits);
+}
+
+std::string option_text(const ordered_json& option) {
+  std::string text =
+      "    " + option.at("key").get<std::string>() + "=" + option.at("default").get<std::string>();
+  if (text.size() < 24) text.resize(24, ' ');
+  text += "  " + option.at("help").get<std::string>();
+  const auto allowed = option.at("allowed").get<std::vector<std::string>>();
+  if (!allowed.empty()) text += " (" + join(allowed, "|") + ")";
+  return text + "\n";
+}
+
+std::string as_text(const ordered_json& items) {
+  std::size_t width = 0;
+  for (const auto& item : items) width = std::max(width, item.at("name").get<std::string>().size());
+  std::string text;
+  for (const auto& item : items) {
+    auto name = item.at("name").get<std::string>();
+    name.resize(width, ' ');
+    text += name + "  " + item.at("summary").get<std::string>();
+    if (item.contains("options")) text += " [" + traits(item) + "]";
+    text += "\n";
+    if (item.contains("options"))
+      for (const auto& option : item.at("options")) text += option_text(option);
+  }
+  return text;
+}
+
+int list(const Arguments& arguments, const std::string& /*command_line*/, const Streams& streams) {
+  std::vector<std::string> names;
+  for (const Catalogue& catalogue : catalogues()) names.push_back(catalogue.name);
+  names.emplace_back("schema");
+  const auto& words = arguments.positional();
+  if (words.empty() || words.size() > 2) throw UsageError("list needs one of: " + join(names));
+  if (words[0] == "schema") {
+    streams.out << report_schema();
+    return 0;
+  }
+  for (const Catalogue& catalogue : catalogues()) {
+    if (catalogue.name != words[0]) continue;
+    ordered_json items = catalogue.items();
+    if (words.size() == 2) {
+      std::vector<std::string> known;
+      for (const auto& item : items) known.push_back(item.at("name"));
+      const auto found = std::find(known.begin(), known.end(), words[1]);
+      if (found == known.end())
+        throw UsageError("unknown name " + words[1] + did_you_mean(words[1], known));
+      items = ordered_json::array({items.at(static_cast<std::size_t>(found - known.begin()))});
+    }
+    streams.out << (arguments.has("json") ? dump(items) : as_text(items));
+    return 0;
+  }
+  throw UsageError("unknown list " + words[0] + did_you_mean(words[0], names) +
+                   "; known: " + join(names));
+}
+
+}  // namespace
+
+Command list_command() {
+  return {.name = "list",
+          .summary =
+              "Lists algorithms with their options, models, datasets, platforms, collectives, the "
+              "schema.",
+          .usage = "algorithms|models|datasets|platforms|collectives|schema [NAME] [--json]",
+          .examples = R"(  gradwire list algorithms
+  gradwire list algorithms rank-dad
+  gradwire list platforms --json
+  gradwire list schema > report.schema.json
+)",
+          .flags = {{"json", "", "print JSON"}},
+          .run = list};
+}
+
+}  // namespace gradwire

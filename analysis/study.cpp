@@ -1,0 +1,144 @@
+#include "analysis/study.h"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "algorithms/training.h"
+#include "analysis/fields.h"
+#include "analysis/parallel.h"
+
+namespace gradwire {
+
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+class Datasets {
+ public:
+  const Dataset& of(const Scenario& scenario) {
+    auto& dataset = loaded_[{scenario.dataset, scenario.seed}];
+    if (dataset == nullptr)
+      dataset = std::make_unique<Dataset>(load_dataset(scenario.dataset, scenario.seed));
+    return *dataset;
+  }
+
+ private:
+  std::map<std::pair<std::string, std::uint64_t>, std::unique_ptr<Dataset>> loaded_;
+};
+
+// Scenarios that share their mathematics.
+struct Group {
+  std::vector<std::size_t> members;
+  double weight = 0;  // a guess of the work, for the progress
+};
+
+std::vector<Group> group(const std::vector<Scenario>& scenarios) {
+  std::map<std::string, std::size_t> index;
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    const Scenario& s = scenarios[i];
+    const auto [found, is_new] = index.emplace(mathematics_key(s), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[found->second].members.push_back(i);
+    groups[found->second].weight =
+        static_cast<double>(s.workers) * static_cast<double>(s.batch_size * s.batches);
+  }
+  return groups;
+}
+
+std::vector<PlatformInfo> check_platforms(const std::vector<Scenario>& scenarios) {
+  std::map<std::tuple<std::string, std::string, int, int, std::string, bool, bool>, bool> seen;
+  std::vector<PlatformInfo> platforms;
+  for (const Scenario& s : scenarios) {
+    bool& checked = seen[{s.platform, s.hosts, s.workers, s.workers_per_host, s.network_model,
+                          s.bandwidth_bit_per_s.has_value(), s.latency_s.has_value()}];
+    if (!std::exchange(checked, true)) platforms.push_back(check_platform(s));
+  }
+  return platforms;
+}
+
+// What each group's first member needs to start, from the cheapest check to the dearest.
+void check(const std::vector<Scenario>& scenarios, const std::vector<Group>& groups,
+           Datasets& datasets, Study& study) {
+  for (const Group& g : groups) {
+    const Scenario& s = scenarios[g.members.front()];
+    make_algorithm(s.algorithm);
+    make_optimizer(s.optimizer);
+  }
+  study.platforms = check_platforms(scenarios);
+  std::map<std::tuple<std::string, std::string, std::string>, bool> models;
+  for (const Group& g : groups) {
+    const Scenario& s = scenarios[g.members.front()];
+    const Dataset& dataset = datasets.of(s);
+    BatchSource(dataset, s.batch_size, 0, s.workers, s.seed);
+    bool& checked = models[{s.model.name, s.model.activation, s.dataset}];
+    if (std::exchange(checked, true)) continue;
+    const auto model = make_model(s.model, dataset.shape, s.seed);
+    if (!study.model.name.empty()) continue;
+    study.model = {s.model.name, model->parameter_count(), model->linear_maps()};
+    study.dataset = {dataset.name, dataset.synthetic, dataset.shape, dataset.train.inputs.rows(),
+                     dataset.test.inputs.rows()};
+  }
+}
+
+Result time_recording(const Scenario& scenario, const Rehearsal& rehearsal, Timeline* timeline) {
+  Result result;
+  result.scenario = scenario;
+  describe(rehearsal, result);
+  SimulatedRun run = replay(scenario, rehearsal.recording, timeline != nullptr);
+  describe_times(run.steps_by_worker, result);
+  result.network = std::move(run.network);
+  result.warnings = std::move(run.warnings);
+  if (timeline != nullptr) *timeline = std::move(run.timeline);
+  return result;
+}
+
+}  // namespace
+
+Study run_study(const std::vector<Scenario>& scenarios, const StudyOptions& options) {
+  Study study;
+  study.results.resize(scenarios.size());
+  const std::vector<Group> groups = group(scenarios);
+  Datasets datasets;
+  check(scenarios, groups, datasets, study);
+
+  double all = 0;
+  double done = 0;
+  for (const Group& g : groups) all += g.weight;
+  for (const Group& g : groups) {
+    const Scenario& first = scenarios[g.members.front()];
+    if (options.progress)
+      options.progress(first.algorithm.text() + ", " + std::to_string(first.workers) + " workers",
+                       done / all);
+    done += g.weight;
+    if (!find_algorithm(first.algorithm.name).synchronous) {  // its numbers depend on the network
+      for (const std::size_t i : g.members)
+        study.results[i] = simulate(scenarios[i], datasets.of(first));
+      continue;
+    }
+    const Stopwatch mathematics;
+    const Rehearsal rehearsal = rehearse(first, datasets.of(first));
+    study.wall_mathematics_s += mathematics.seconds();
+    const Stopwatch network;
+    parallel_for(g.members.size(), options.jobs, [&](std::size_t m) {
+      const std::size_t i = g.members[m];
+      study.results[i] = time_recording(
+          scenarios[i], rehearsal, options.keep_timeline && i == 0 ? &study.timeline : nullptr);
+    });
+    study.wall_network_s += network.seconds();
+  }
+  return study;
+}
+
+}  // namespace gradwire

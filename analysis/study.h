@@ -1,0 +1,51 @@
+// Many scenarios at once: everything cheap is checked first, the mathematics runs once for all the
+// scenarios that share it, and each scenario's network times the recording.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "algorithms/report.h"
+#include "algorithms/scenario.h"
+#include "sim/platform.h"
+#include "sim/simulate.h"
+
+namespace gradwire {
+
+struct DatasetInfo {
+  std::string name;
+  bool synthetic = false;
+  DataShape shape;
+  Index train_examples = 0;
+  Index test_examples = 0;
+};
+
+struct ModelInfo {
+  std::string name;
+  Index parameters = 0;
+  std::vector<LinearMap> maps;
+};
+
+/// Processor-independent results but for `wall_*`.
+struct Study {
+  std::vector<Result> results;          ///< in the order of the scenarios
+  std::vector<PlatformInfo> platforms;  ///< one per distinct use of a platform, in order
+  DatasetInfo dataset;                  ///< of the first scenario
+  ModelInfo model;                      ///< of the first scenario
+  Timeline timeline;                    ///< of the first scenario, if asked for
+  double wall_mathematics_s = 0;
+  double wall_network_s = 0;
+};
+
+struct StudyOptions {
+  int jobs = 0;  ///< replays at the same time; 0: one per processor
+  bool keep_timeline = false;
+  /// Told before each piece of work: what it is and the share of all work done so far.
+  std::function<void(const std::string& what, double done)> progress;
+};
+
+/// Throws std::invalid_argument if a scenario is bad, before any long computation.
+Study run_study(const std::vector<Scenario>& scenarios, const StudyOptions& options);
+
+}  // namespace gradwire

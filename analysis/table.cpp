@@ -1,0 +1,162 @@
+#include "analysis/table.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "analysis/report.h"
+#include "analysis/units.h"
+
+namespace gradwire {
+
+namespace {
+
+using Cells = std::vector<std::string>;
+
+constexpr std::size_t kWidth = 100;
+constexpr const char* kNone = "-";
+
+std::string number(const char* format, double x) {
+  if (!std::isfinite(x)) return kNone;
+  std::array<char, 32> text{};
+  // NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): the callers' literals below
+  std::snprintf(text.data(), text.size(), format, x);
+  return text.data();
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// Mean over layers and batches.
+double mean_rank(const Result& r) {
+  std::vector<double> ranks;
+  for (const auto& [name, series] : r.metrics)
+    if (name.starts_with("effective_rank/"))
+      ranks.insert(ranks.end(), series.begin(), series.end());
+  return ranks.empty() ? NAN : mean(ranks);
+}
+
+double last_error(const Result& r) {
+  return r.gradient_relative_error.empty() ? NAN : r.gradient_relative_error.back();
+}
+
+std::string setting(const Scenario& s) {
+  std::string text = std::to_string(s.workers) + (s.workers == 1 ? " worker" : " workers");
+  text += ", " + (s.bandwidth_bit_per_s ? format_bandwidth(*s.bandwidth_bit_per_s)
+                                        : s.platform + "'s bandwidth");
+  if (s.latency_s) text += ", latency " + format_time(*s.latency_s);
+  return text;
+}
+
+// The columns that these results fill.
+struct Columns {
+  bool speedup, reduction, error, rank;
+};
+
+Cells heading(const Columns& columns) {
+  Cells cells{"", "batch", "compute", "compress"};
+  if (columns.reduction) cells.emplace_back("reduce");
+  cells.insert(cells.end(), {"exposed", "sent/worker"});
+  if (columns.speedup) cells.emplace_back("speed-up");
+  cells.emplace_back("loss");
+  if (columns.error) cells.emplace_back("grad.err");
+  if (columns.rank) cells.emplace_back("rank");
+  return cells;
+}
+
+Cells cells_of(const Result& r, const std::string& name, double baseline_s,
+               const Columns& columns) {
+  Cells cells{name, format_time(r.batch_time_s.mean), format_time(r.compute_time_s.mean),
+              format_time(r.compression_time_s.mean)};
+  if (columns.reduction) cells.push_back(format_time(r.reduction_time_s.mean));
+  cells.push_back(format_time(r.exposed_communication_time_s.mean));
+  cells.push_back(format_bytes(mean(r.bytes_sent_by_worker)));
+  if (columns.speedup) cells.push_back(number("%.2fx", baseline_s / r.batch_time_s.mean));
+  cells.push_back(diverged_at(r) < 0 ? number("%.4f", r.loss.back()) : "diverged");
+  if (columns.error) cells.push_back(number("%.1e", last_error(r)));
+  if (columns.rank) cells.push_back(number("%.1f", mean_rank(r)));
+  return cells;
+}
+
+std::vector<std::size_t> widths_of(const std::vector<Cells>& rows) {
+  std::vector<std::size_t> widths;
+  for (const Cells& row : rows) {
+    if (row.size() == 1) continue;  // a title
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  return widths;
+}
+
+// A first cell too long for the page stands on a line of its own.
+void limit_first(std::vector<Cells>& rows) {
+  const std::vector<std::size_t> widths = widths_of(rows);
+  std::size_t others = 0;
+  for (std::size_t c = 1; c < widths.size(); ++c) others += widths[c] + 2;
+  if (widths.empty() || widths[0] + others <= kWidth) return;
+  std::vector<Cells> limited;
+  for (Cells& row : rows) {
+    if (row.size() > 1 && row[0].size() + others > kWidth) {
+      limited.push_back({row[0]});
+      row[0].clear();
+    }
+    limited.push_back(std::move(row));
+  }
+  rows = std::move(limited);
+}
+
+}  // namespace
+
+std::string align(const std::vector<std::vector<std::string>>& rows) {
+  const std::vector<std::size_t> widths = widths_of(rows);
+  std::string text;
+  for (const Cells& row : rows) {
+    std::string line = row.front();
+    for (std::size_t c = 0; c < row.size() && row.size() > 1; ++c) {
+      const std::string padding(widths[c] - row[c].size(), ' ');
+      line = c == 0 ? row[c] + padding : line + "  " + padding + row[c];
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string results_table(const std::vector<Result>& results) {
+  const auto any = [&](auto has) { return std::any_of(results.begin(), results.end(), has); };
+  const std::string first_algorithm = results.front().scenario.algorithm.text();
+  const bool several =
+      any([&](const Result& r) { return r.scenario.algorithm.text() != first_algorithm; });
+  const Columns columns{
+      .speedup = several,
+      .reduction = any([](const Result& r) { return r.reduction_time_s.mean > 0; }),
+      .error = any([](const Result& r) { return !r.gradient_relative_error.empty(); }),
+      .rank = any([](const Result& r) { return std::isfinite(mean_rank(r)); })};
+
+  std::vector<Cells> rows{heading(columns)};
+  rows[0][0] = several ? "algorithm" : first_algorithm;
+  for (std::size_t begin = 0; begin < results.size();) {
+    const std::string group = setting(results[begin].scenario);
+    std::size_t end = begin;
+    while (end < results.size() && setting(results[end].scenario) == group) ++end;
+    const auto fastest = std::min_element(
+        results.begin() + static_cast<std::ptrdiff_t>(begin),
+        results.begin() + static_cast<std::ptrdiff_t>(end),
+        [](const Result& a, const Result& b) { return a.batch_time_s.mean < b.batch_time_s.mean; });
+    if (several) rows.insert(rows.end(), {{""}, {group}});
+    for (std::size_t i = begin; i < end; ++i) {
+      const Result& r = results[i];
+      const std::string mark = &r == &*fastest ? "* " : "  ";
+      rows.push_back(cells_of(r, several ? mark + r.scenario.algorithm.text() : group,
+                              results[begin].batch_time_s.mean, columns));
+    }
+    begin = end;
+  }
+  limit_first(rows);
+  return align(rows);
+}
+
+}  // namespace gradwire
