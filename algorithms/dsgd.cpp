@@ -73,7 +73,8 @@ class Ddp final : public Algorithm {
         all_reduce_packed(comm, parts, all_reduce_, wire_);
       });
     });
-    const Gradients gradients = form_all(worker, [&](Matrix& part) { buckets.add(part); });
+    const Gradients gradients = local_gradients(
+        worker, mean_factor(worker), [&](int /*parameter*/, Matrix& part) { buckets.add(part); });
     buckets.close();
     overlap.finish();
     gradwire::apply(worker, gradients);

@@ -142,6 +142,13 @@ void all_reduce_packed(Communicator& comm, std::span<Matrix* const> parts, AllRe
   comm.charge(Phase::kReduction, pass_work(total, 0, 4));
 }
 
+void mean_direct_gradients(Worker& worker, AllReduce all_reduce, Gradients& gradients) {
+  const std::vector<Matrix*> direct = direct_gradients(worker.model, gradients);
+  if (direct.empty()) return;
+  all_reduce_packed(worker.comm, direct, all_reduce);
+  scale(worker.comm, direct, 1 / static_cast<double>(worker.global_batch));
+}
+
 void Overlap::start(std::function<void(Communicator&)> job) {
   if (on_)
     comm_.start(std::move(job));

@@ -55,6 +55,10 @@ void scale(Communicator& comm, Gradients& gradients, double factor);
 void all_reduce_packed(Communicator& comm, std::span<Matrix* const> parts, AllReduce all_reduce,
                        Wire wire = Wire::kFp32);
 
+/// Turns this worker's gradients (sum of losses) of the parameters outside linear maps into the
+/// global batch's mean, by one all-reduce.
+void mean_direct_gradients(Worker& worker, AllReduce all_reduce, Gradients& gradients);
+
 /// Communication that a step starts while back-propagation goes on: on the second lane at once, or,
 /// switched off, on the main lane in finish().  All workers start the same jobs in the same order.
 class Overlap {

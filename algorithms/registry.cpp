@@ -7,10 +7,14 @@
 namespace gradwire {
 
 AlgorithmRow dsgd_row();
+AlgorithmRow dad_row();
+AlgorithmRow edad_row();
 
 const std::vector<AlgorithmRow>& algorithm_registry() {
   static const std::vector<AlgorithmRow> rows{
       dsgd_row(),
+      dad_row(),
+      edad_row(),
   };
   return rows;
 }
