@@ -9,12 +9,14 @@ namespace gradwire {
 AlgorithmRow dsgd_row();
 AlgorithmRow dad_row();
 AlgorithmRow edad_row();
+AlgorithmRow powersgd_row();
 
 const std::vector<AlgorithmRow>& algorithm_registry() {
   static const std::vector<AlgorithmRow> rows{
       dsgd_row(),
       dad_row(),
       edad_row(),
+      powersgd_row(),
   };
   return rows;
 }
