@@ -13,6 +13,11 @@ void ErrorFeedback::add(std::span<const Scalar> addend, Scalar factor, std::size
   for (std::size_t i = 0; i < addend.size(); ++i) memory_[begin + i] += factor * addend[i];
 }
 
+void ErrorFeedback::add(const SparseList& entries) {
+  for (std::size_t i = 0; i < entries.indices.size(); ++i)
+    memory_[entries.indices[i]] += entries.values[i];
+}
+
 void ErrorFeedback::decay_and_add(Scalar factor, std::span<const Scalar> addend) {
   if (memory_.empty()) memory_.resize(addend.size());
   for (std::size_t i = 0; i < addend.size(); ++i) memory_[i] = factor * memory_[i] + addend[i];
@@ -21,6 +26,8 @@ void ErrorFeedback::decay_and_add(Scalar factor, std::span<const Scalar> addend)
 void ErrorFeedback::clear(const Coordinates& sent) {
   for (const std::uint32_t i : sent) memory_[i] = 0;
 }
+
+void ErrorFeedback::clear() { std::fill(memory_.begin(), memory_.end(), Scalar{0}); }
 
 void ErrorFeedback::subtract(std::span<const Scalar> sent) {
   for (std::size_t i = 0; i < sent.size(); ++i) memory_[i] -= sent[i];

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "algorithms/selection.h"
+#include "algorithms/sparse_codec.h"
 
 namespace gradwire {
 
@@ -19,12 +19,18 @@ class ErrorFeedback {
   /// m <- m + factor * addend, from coordinate `begin` on; the memory is sized by its first use.
   void add(std::span<const Scalar> addend, Scalar factor, std::size_t begin = 0);
 
+  /// Gives entries back.
+  void add(const SparseList& entries);
+
   /// m <- factor * m + addend (momentum).
   void decay_and_add(Scalar factor, std::span<const Scalar> addend);
 
   /// These entries have been sent.  With the union of all workers' selections, where each worker
   /// contributes its own entries at all of it ("union-zeroing"), the telescope is exact as well.
   void clear(const Coordinates& sent);
+
+  /// Everything has been sent, or is to be forgotten.
+  void clear();
 
   /// A compressed image of the memory has been sent (PowerSGD, signs).
   void subtract(std::span<const Scalar> sent);

@@ -10,6 +10,16 @@ AlgorithmRow dsgd_row();
 AlgorithmRow dad_row();
 AlgorithmRow edad_row();
 AlgorithmRow powersgd_row();
+AlgorithmRow top_k_row();
+AlgorithmRow random_k_row();
+AlgorithmRow random_block_row();
+AlgorithmRow threshold_row();
+AlgorithmRow gaussian_k_row();
+AlgorithmRow gtop_k_row();
+AlgorithmRow dgc_row();
+AlgorithmRow micro_row();
+AlgorithmRow exdyna_row();
+AlgorithmRow deft_row();
 
 const std::vector<AlgorithmRow>& algorithm_registry() {
   static const std::vector<AlgorithmRow> rows{
@@ -17,6 +27,16 @@ const std::vector<AlgorithmRow>& algorithm_registry() {
       dad_row(),
       edad_row(),
       powersgd_row(),
+      top_k_row(),
+      random_k_row(),
+      random_block_row(),
+      threshold_row(),
+      gaussian_k_row(),
+      gtop_k_row(),
+      dgc_row(),
+      micro_row(),
+      exdyna_row(),
+      deft_row(),
   };
   return rows;
 }

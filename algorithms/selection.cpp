@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -197,8 +198,12 @@ GaussianSelection gaussian_k(std::span<const Scalar> values, std::size_t k) {
   double threshold =
       std::abs(m.mean) + normal_quantile(1 - target / (2 * static_cast<double>(d))) * m.sigma;
   Work work = pass(d, 4, 1);
+  // Above 0, so that zeros are never sent.
+  const auto rounded = [&] {
+    return std::max(static_cast<Scalar>(threshold), std::numeric_limits<Scalar>::denorm_min());
+  };
   for (int correction = 0; correction < 3; ++correction) {
-    const auto found = static_cast<double>(count_at_least(values, static_cast<Scalar>(threshold)));
+    const auto found = static_cast<double>(count_at_least(values, rounded()));
     work += pass(d, 1, 1);
     if (found < 2 * target / 3) {
       threshold *= 0.5;
@@ -208,8 +213,7 @@ GaussianSelection gaussian_k(std::span<const Scalar> values, std::size_t k) {
       break;
     }
   }
-  GaussianSelection result{at_least(values, static_cast<Scalar>(threshold)),
-                           static_cast<Scalar>(threshold)};
+  GaussianSelection result{at_least(values, rounded()), rounded()};
   result.selection.work += work;
   return result;
 }
