@@ -11,9 +11,9 @@
 //
 // Differences from PyTorch's hook: it stores weights as (out, in), so its P is our Q: the same
 // bytes and flops, but the approximation projects the other side first.  No buckets: compression
-// begins after back-propagation.  Dependent columns of P become zero and are drawn anew for the
-// next step.  start-step is 0 where PyTorch's start_powerSGD_iter is 1000: a prediction wants the
-// steady state from its first batch.
+// begins after back-propagation.  A column of Q that has become zero is drawn anew.  start-step is
+// 0 where PyTorch's start_powerSGD_iter is 1000: a prediction wants the steady state from its first
+// batch.
 //
 // Sent per worker and step, with N workers, s bytes per number, F = r sum(in + out) over the
 // compressed weights, U uncompressed numbers; reference up to the rounding of chunks:
@@ -44,7 +44,7 @@ void orthogonalize(Matrix& p, double epsilon) {
       for (Index j = 0; j < k; ++j) t.row(k) -= t.row(k).dot(t.row(j)) * t.row(j);
       norm = t.row(k).norm();
     }
-    if (norm == 0 || norm < previous / 2)  // only rounding was left after the first pass
+    if (norm == 0 || norm < previous / 2)  // nothing but rounding was left
       t.row(k).setZero();
     else
       t.row(k) /= norm + static_cast<Scalar>(epsilon);

@@ -9,9 +9,10 @@
 
 namespace gradwire {
 
-/// Gram-Schmidt, twice per column ("twice is enough"), in place: columns of p (n, r) become
-/// orthonormal, each divided by its norm + epsilon.  A column that depends on those before it, up
-/// to rounding, becomes zero: normalising what rounding left of it would add a wrong direction.
+/// Gram-Schmidt, each column twice ("twice is enough"), in place: the columns of p (n, r) become
+/// orthonormal, each divided by its norm + epsilon.  A column that depends on earlier ones, up to
+/// rounding, becomes some further orthonormal direction, or zero where not even that is left:
+/// either way P P^T stays a projection.
 void orthogonalize(Matrix& p, double epsilon);
 Work orthogonalize_work(Index n, Index r);
 
