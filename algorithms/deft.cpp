@@ -78,6 +78,7 @@ class Deft final : public Sparsifier {
       costs.push_back(static_cast<double>(size) * depth);
     }
     std::vector<std::int32_t> message;
+    message.reserve(static_cast<std::size_t>(workers) + counts.size());
     const auto bins = lpt_bins(costs, workers);
     for (const auto& bin : bins) message.push_back(static_cast<std::int32_t>(bin.size()));
     for (const auto& bin : bins)

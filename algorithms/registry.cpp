@@ -9,6 +9,8 @@ namespace gradwire {
 AlgorithmRow dsgd_row();
 AlgorithmRow dad_row();
 AlgorithmRow edad_row();
+AlgorithmRow rank_dad_row();
+AlgorithmRow top_columns_row();
 AlgorithmRow powersgd_row();
 AlgorithmRow top_k_row();
 AlgorithmRow random_k_row();
@@ -26,6 +28,8 @@ const std::vector<AlgorithmRow>& algorithm_registry() {
       dsgd_row(),
       dad_row(),
       edad_row(),
+      rank_dad_row(),
+      top_columns_row(),
       powersgd_row(),
       top_k_row(),
       random_k_row(),

@@ -194,7 +194,7 @@ GaussianSelection gaussian_k(std::span<const Scalar> values, std::size_t k) {
   if (k == 0 || d == 0) return {};
   if (k >= d) return {{all_coordinates(d), {}}, 0};
   const Moments m = moments(values);
-  const double target = static_cast<double>(k);
+  const auto target = static_cast<double>(k);
   double threshold =
       std::abs(m.mean) + normal_quantile(1 - target / (2 * static_cast<double>(d))) * m.sigma;
   Work work = pass(d, 4, 1);

@@ -10,7 +10,7 @@ namespace gradwire {
 namespace {
 
 bool declared(const Options& options, const std::string& key) {
-  return options.values().count(key) > 0;
+  return options.values().contains(key);
 }
 
 Work pass(std::size_t n, double flops_each, double accesses_each) {
@@ -46,9 +46,10 @@ Sparsifier::Sparsifier(const Options& options, Exchange exchange)
 
 std::size_t Sparsifier::target(const SparseContext& context, std::size_t d) const {
   double density = density_;
-  if (warmup_steps_ > 0)
-    density =
-        std::max(density, std::pow(0.25, 1 + static_cast<double>(context.step / warmup_steps_)));
+  if (warmup_steps_ > 0) {
+    const std::int64_t stage = context.step / warmup_steps_;
+    density = std::max(density, std::pow(0.25, 1 + static_cast<double>(stage)));
+  }
   const double k = std::floor(density * static_cast<double>(d) * (1 + 1e-12));
   return std::max<std::size_t>(1, static_cast<std::size_t>(k));
 }

@@ -1,3 +1,4 @@
+// Works on G / (|A| |D|), so that no square under- or overflows and every threshold is relative.
 #include "algorithms/spi.h"
 
 #include <algorithm>
@@ -8,192 +9,237 @@ namespace gradwire {
 
 namespace {
 
-// y = x (G^T G)... in the authors' notation (M M^T) x with M = G^T (out, in): the operator whose
-// eigenvectors are the b_k, in whichever of three forms costs least, counted with everything that
-// follows from the choice.
-class Operator {
+using Vector = Eigen::Matrix<Scalar, Eigen::Dynamic, 1>;
+
+// x -> (G^T G) x and x -> G x for the scaled G, in one of two forms: with the Gram matrix A A^T
+// (n, n), G^T G x = D^T (A A^T) (D x); or with G itself (in, out).
+class ScaledGradient {
  public:
-  Operator(const Matrix& activation, const Matrix& delta, Index rank, int iterations)
-      : activation_(activation), delta_(delta) {
-    const auto n = static_cast<double>(delta.rows());
-    const auto m = static_cast<double>(delta.cols());
-    const auto p = static_cast<double>(activation.cols());
-    const double applications = static_cast<double>(rank) * iterations;
-    const double gram = n * n * p + applications * (4 * n * m + 2 * n * n);
-    const double full = 2 * n * m * p + applications * 4 * m * p;
-    const double factored = applications * 4 * n * (m + p);
-    if (full < gram && full < factored) {
-      form_ = Form::kFull;
-      gradient_.noalias() = activation.transpose() * delta;
-      work_ += gemm_work(activation.cols(), activation.rows(), delta.cols());
-    } else if (gram <= factored) {
-      form_ = Form::kGram;
-      gram_.noalias() = activation * activation.transpose();
-      work_ += gemm_work(activation.rows(), activation.cols(), activation.rows());
-    }
-  }
-
-  // y (1, out) = x G^T G.
-  void apply(const Matrix& x, Matrix& y) {
-    if (form_ == Form::kFull) {
-      times_gradient(x, z_);
-      y.noalias() = z_ * gradient_;
-      work_ += gemm_work(1, gradient_.rows(), gradient_.cols());
-      return;
-    }
-    t_.noalias() = x * delta_.transpose();
-    if (form_ == Form::kGram) {
-      u_.noalias() = t_ * gram_;
-      work_ += gemm_work(1, gram_.rows(), gram_.cols());
+  ScaledGradient(const Matrix& activation, const Matrix& delta, bool use_gram, double inverse_a,
+                 double inverse_d)
+      : activation_(activation),
+        delta_(delta),
+        use_gram_(use_gram),
+        inverse_a_(static_cast<Scalar>(inverse_a)),
+        inverse_d_(static_cast<Scalar>(inverse_d)),
+        t_(delta.rows()),
+        u_(use_gram ? delta.rows() : activation.cols()) {
+    if (use_gram) {
+      matrix_ = Matrix::Zero(delta.rows(), delta.rows());
+      matrix_.selfadjointView<Eigen::Lower>().rankUpdate(activation, inverse_a_ * inverse_a_);
+      matrix_.triangularView<Eigen::StrictlyUpper>() = matrix_.transpose();
     } else {
-      z_.noalias() = t_ * activation_;
-      u_.noalias() = z_ * activation_.transpose();
-      work_ += gemm_work(2, activation_.rows(), activation_.cols());
+      matrix_.resize(activation.cols(), delta.cols());
+      matrix_.noalias() = inverse_a_ * inverse_d_ * activation.transpose() * delta;
     }
-    y.noalias() = u_ * delta_;
-    work_ += gemm_work(2, delta_.rows(), delta_.cols());
   }
 
-  // z (1, in) = b G^T.
-  void times_gradient(const Matrix& b, Matrix& z) {
-    if (form_ == Form::kFull) {
-      z.noalias() = b * gradient_.transpose();
-      work_ += gemm_work(1, gradient_.cols(), gradient_.rows());
-      return;
-    }
-    t_.noalias() = b * delta_.transpose();
-    z.noalias() = t_ * activation_;
-    work_ += gemm_work(1, delta_.cols(), delta_.rows());
-    work_ += gemm_work(1, activation_.rows(), activation_.cols());
+  static Work setup_work(const Matrix& activation, const Matrix& delta, bool use_gram) {
+    const Index n = delta.rows();
+    if (!use_gram) return gemm_work(activation.cols(), n, delta.cols());
+    Work work = gemm_work(n, activation.cols(), n);
+    work.flops /= 2;  // symmetric
+    return work;
+  }
+  static Work apply_work(const Matrix& activation, const Matrix& delta, bool use_gram) {
+    const Index n = delta.rows();
+    const Work once =
+        use_gram ? gemm_work(n, delta.cols(), 1) : gemm_work(activation.cols(), delta.cols(), 1);
+    return once + once + (use_gram ? gemm_work(n, n, 1) : Work{});
+  }
+  static Work image_work(const Matrix& activation, const Matrix& delta, bool use_gram) {
+    if (!use_gram) return gemm_work(activation.cols(), delta.cols(), 1);
+    return gemm_work(delta.rows(), delta.cols(), 1) + gemm_work(delta.rows(), activation.cols(), 1);
   }
 
-  void spend(const Work& work) { work_ += work; }
-  const Work& work() const { return work_; }
+  void apply(const Vector& x, Vector& y) {
+    if (use_gram_) {
+      t_.noalias() = delta_ * x;
+      t_ *= inverse_d_ * inverse_d_;
+      u_.noalias() = matrix_ * t_;
+      y.noalias() = delta_.transpose() * u_;
+    } else {
+      u_.noalias() = matrix_ * x;
+      y.noalias() = matrix_.transpose() * u_;
+    }
+  }
+  void image(const Vector& x, Vector& z) {
+    if (use_gram_) {
+      t_.noalias() = delta_ * x;
+      t_ *= inverse_d_;
+      z.noalias() = activation_.transpose() * t_;
+      z *= inverse_a_;
+    } else {
+      z.noalias() = matrix_ * x;
+    }
+  }
 
  private:
-  enum class Form { kFactored, kGram, kFull };
-  Form form_ = Form::kFactored;
   const Matrix& activation_;
   const Matrix& delta_;
-  Matrix gram_;      // (rows, rows): A A^T
-  Matrix gradient_;  // (in, out)
-  Matrix t_, u_, z_;
-  Work work_;
+  bool use_gram_;
+  Scalar inverse_a_, inverse_d_;
+  Matrix matrix_;
+  Vector t_, u_;  // scratch
 };
 
-double norm(const Matrix& x) { return static_cast<double>(x.norm()); }
+class Spi {
+ public:
+  Spi(const Matrix& activation, const Matrix& delta, const SpiOptions& options,
+      const SpiStart& start)
+      : activation_(activation),
+        delta_(delta),
+        options_(options),
+        start_(start),
+        limit_(std::min({options.rank, delta.rows(), delta.cols(), activation.cols()})) {}
 
-// Removes from x its projection on the orthonormal rows of `basis`.
-void project_out(const Matrix& basis, Index rows, Matrix& x, Operator& op) {
-  if (rows == 0) return;
-  Matrix coefficients(1, rows);
-  coefficients.noalias() = x * basis.topRows(rows).transpose();
-  x.noalias() -= coefficients * basis.topRows(rows);
-  op.spend(gemm_work(2, rows, x.cols()));
-}
+  SpiResult run() {
+    const double a_norm = activation_.cast<double>().norm();
+    const double d_norm = delta_.cast<double>().norm();
+    result_.work += pass_work(activation_.size() + delta_.size(), 2, 1);
+    const double smallest = std::sqrt(static_cast<double>(std::numeric_limits<Scalar>::min()));
+    if (!std::isfinite(a_norm) || !std::isfinite(d_norm)) return finish(0, SpiStop::kNotFinite, 0);
+    if (limit_ == 0 || a_norm < smallest || d_norm < smallest) return finish(0, SpiStop::kNull, 0);
 
-Factors first_rows(const Matrix& left, const Matrix& right, Index rows) {
-  return {left.topRows(rows), right.topRows(rows)};
-}
+    use_gram_ = choose_gram();
+    ScaledGradient gradient(activation_, delta_, use_gram_, 1 / a_norm, 1 / d_norm);
+    result_.work += ScaledGradient::setup_work(activation_, delta_, use_gram_);
+    b_.resize(limit_, delta_.cols());
+    c_.resize(limit_, activation_.cols());
+    x_.resize(delta_.cols());
+    y_.resize(delta_.cols());
+    z_.resize(activation_.cols());
+    overlaps_.resize(limit_);
 
-SpiResult robust(const Matrix& activation, const Matrix& delta, const SpiOptions& options,
-                 const SpiStart& start) {
-  const Index m = delta.cols();
-  const Index p = activation.cols();
-  const Index rank = std::min({options.rank, m, p, delta.rows()});
-  Operator op(activation, delta, rank, options.iterations);
-  const double scale = norm(delta) * norm(activation);
-  const double noise = static_cast<double>(std::numeric_limits<Scalar>::epsilon()) * scale * scale;
-  op.spend(pass_work(delta.size() + activation.size(), 2, 1));
-
-  Matrix basis(rank, m);  // b_k
-  SpiResult result{.factors = {Matrix(rank, m), Matrix(rank, p)}, .sigma = {}, .work = {}};
-  Matrix x(1, m), y(1, m), z(1, p);
-  const auto component = [&](Index k) {
-    start(k, x);
-    project_out(basis, k, x, op);
-    const double length = norm(x);
-    if (!(length > 0)) return false;
-    x /= static_cast<Scalar>(length);
-    for (int j = 0; j < options.iterations; ++j) {
-      op.apply(x, y);
-      project_out(basis, k, y, op);
-      project_out(basis, k, y, op);
-      const double grown = norm(y);
-      if (!(grown > noise) || !std::isfinite(grown)) return false;
-      x = y / static_cast<Scalar>(grown);
-      op.spend(pass_work(m, 3, 3));
+    SpiStop stop = SpiStop::kMaxRank;
+    Index found = 0;
+    while (found < limit_ && stop == SpiStop::kMaxRank) {
+      stop = component(gradient, found);
+      if (stop == SpiStop::kMaxRank) ++found;
     }
-    op.times_gradient(x, z);
-    const double sigma = norm(z);
-    if (!(sigma > 0) || !std::isfinite(sigma)) return false;
-    if (k > 0 && sigma <= options.theta * result.sigma.front()) return false;
-    basis.row(k) = x;
-    result.factors.left.row(k) = static_cast<Scalar>(sigma) * x;
-    result.factors.right.row(k) = z / static_cast<Scalar>(sigma);
-    result.sigma.push_back(sigma);
-    op.spend(pass_work(m + p, 2, 3));
-    return true;
-  };
-  Index found = 0;
-  while (found < rank && component(found)) ++found;
-  result.factors = first_rows(result.factors.left, result.factors.right, found);
-  result.work = op.work();
-  return result;
-}
-
-SpiResult authors(const Matrix& activation, const Matrix& delta, const SpiOptions& options,
-                  const SpiStart& start) {
-  const Index m = delta.cols();
-  const Index p = activation.cols();
-  Operator op(activation, delta, options.rank, options.iterations);
-  Matrix b = Matrix::Zero(options.rank, m);
-  Matrix left = Matrix::Zero(options.rank, m);
-  Matrix right = Matrix::Zero(options.rank, p);
-  std::vector<double> sigma;
-  Matrix x(1, m), y(1, m), z(1, p);
-  for (Index k = 0; k < options.rank; ++k) {
-    start(k, x);
-    for (int j = 0; j < options.iterations; ++j) {
-      op.apply(x, y);
-      for (Index l = 0; l < k; ++l) {
-        const double s = sigma[static_cast<std::size_t>(l)];
-        y -= static_cast<Scalar>(s * s) * b.row(l).dot(x.row(0)) * b.row(l);
-      }
-      op.spend(pass_work(k * m, 4, 3));
-      x = y / static_cast<Scalar>(norm(y));
-      op.spend(pass_work(m, 3, 3));
-    }
-    op.times_gradient(x, z);
-    const double s = norm(z);
-    sigma.push_back(0);
-    if (!(s > 0) || !std::isfinite(s)) break;
-    const auto distance = [&] { return norm(Matrix(x - b.row(k - 1))) / norm(b.row(k - 1)); };
-    if (k >= 2 && distance() < options.tolerance) {
-      left.row(k - 1).setZero();
-      right.row(k - 1).setZero();
-      sigma[static_cast<std::size_t>(k) - 1] = 0;
-      break;
-    }
-    b.row(k) = x;
-    left.row(k) = static_cast<Scalar>(s) * x;
-    right.row(k) = z / static_cast<Scalar>(s);
-    sigma.back() = s;
+    return finish(keep(found, stop), stop, a_norm * d_norm);
   }
-  auto kept = static_cast<Index>(sigma.size()) - options.drop_last;
-  if (options.drop_last == 0)  // ours: what is zero need not travel
-    while (kept > 0 && sigma[static_cast<std::size_t>(kept) - 1] == 0) --kept;
-  kept = std::max<Index>(kept, 0);
-  sigma.resize(static_cast<std::size_t>(kept));
-  return {.factors = first_rows(left, right, kept), .sigma = sigma, .work = op.work()};
-}
+
+ private:
+  using Stop = SpiStop;
+
+  bool choose_gram() const {
+    if (options_.mode == SpiMode::kAuthors) return activation_.cols() > delta_.rows();
+    const auto flops = [&](bool use_gram) {
+      return ScaledGradient::setup_work(activation_, delta_, use_gram).flops +
+             static_cast<double>(limit_) *
+                 (options_.iterations *
+                      ScaledGradient::apply_work(activation_, delta_, use_gram).flops +
+                  ScaledGradient::image_work(activation_, delta_, use_gram).flops);
+    };
+    return flops(true) <= flops(false);
+  }
+
+  // y -= sum_{l<k} weight_l b_l (b_l^T x), weight 1 or sigma_l^2.
+  void deflate(Index k, const Vector& x, Vector& y, bool by_sigma) {
+    if (k == 0) return;
+    overlaps_.head(k).noalias() = b_.topRows(k) * x;
+    if (by_sigma)
+      for (Index l = 0; l < k; ++l) {
+        const auto sigma = static_cast<Scalar>(result_.sigma[static_cast<std::size_t>(l)]);
+        overlaps_[l] *= sigma * sigma;
+      }
+    y.noalias() -= b_.topRows(k).transpose() * overlaps_.head(k);
+    const Work once = gemm_work(k, y.size(), 1);
+    result_.work += once + once;
+  }
+
+  // Divides by the norm.  False where nothing above `floor` is left.
+  bool normalize(Vector& v, double floor) {
+    const Scalar norm = v.norm();
+    result_.work += pass_work(v.size(), 3, 3);
+    finite_ = finite_ && std::isfinite(norm);
+    if (!(norm > floor) || !finite_) return false;
+    v /= norm;
+    return true;
+  }
+
+  // Stores component k, or says why there is none.
+  Stop component(ScaledGradient& gradient, Index k) {
+    const bool robust = options_.mode == SpiMode::kRobust;
+    const auto nothing = [&] { return finite_ ? Stop::kNull : Stop::kNotFinite; };
+    const double floor = robust ? static_cast<double>(std::numeric_limits<Scalar>::epsilon()) : 0;
+    start_vector_.resize(1, delta_.cols());
+    start_(k, start_vector_);
+    x_ = start_vector_.row(0).transpose();
+    if (robust) {
+      deflate(k, x_, x_, false);
+      if (!normalize(x_, 0)) return nothing();
+    }
+    for (int i = 0; i < options_.iterations; ++i) {
+      gradient.apply(x_, y_);
+      result_.work += ScaledGradient::apply_work(activation_, delta_, use_gram_);
+      if (robust) {
+        deflate(k, y_, y_, false);
+        deflate(k, y_, y_, false);
+      } else {
+        deflate(k, x_, y_, true);
+      }
+      if (!normalize(y_, floor)) return nothing();
+      x_.swap(y_);
+    }
+    gradient.image(x_, z_);
+    result_.work += ScaledGradient::image_work(activation_, delta_, use_gram_);
+    const auto sigma = static_cast<double>(z_.norm());
+    if (!normalize(z_, 0)) return nothing();
+    if (robust && k > 0 && sigma <= options_.theta * result_.sigma.front()) return Stop::kTheta;
+    if (!robust && k >= 2 &&
+        (x_.transpose() - b_.row(k - 1)).norm() < options_.tolerance * b_.row(k - 1).norm())
+      return Stop::kTolerance;
+    b_.row(k) = x_;
+    c_.row(k) = z_;
+    result_.sigma.push_back(sigma);
+    return Stop::kMaxRank;
+  }
+
+  // How many of the components found are returned.
+  Index keep(Index found, Stop stop) const {
+    if (options_.mode == SpiMode::kRobust) return found;
+    // The authors' list holds a zero where they stopped, and noise beyond limit_; zeros are never
+    // worth returning.
+    const Index stored = stop == Stop::kMaxRank ? options_.rank : found + 1;
+    const Index useful = stop == Stop::kTolerance ? found - 1 : found;
+    return std::clamp<Index>(stored - options_.drop_last, 0, useful);
+  }
+
+  SpiResult finish(Index rank, Stop stop, double norms) {
+    b_.conservativeResize(rank, delta_.cols());
+    c_.conservativeResize(rank, activation_.cols());
+    result_.sigma.resize(static_cast<std::size_t>(rank));
+    for (Index k = 0; k < rank; ++k) {
+      double& sigma = result_.sigma[static_cast<std::size_t>(k)];
+      sigma *= norms;
+      b_.row(k) *= static_cast<Scalar>(sigma);
+    }
+    result_.work += pass_work(b_.size(), 1, 2);
+    result_.stop = stop;
+    result_.factors = {.activation = std::move(c_), .delta = std::move(b_)};
+    return std::move(result_);
+  }
+
+  const Matrix& activation_;
+  const Matrix& delta_;
+  const SpiOptions& options_;
+  const SpiStart& start_;
+  Index limit_;
+  bool use_gram_ = true;
+  bool finite_ = true;
+  SpiResult result_;     // while it runs, sigma is that of the scaled G
+  Matrix b_, c_;         // unit rows
+  Matrix start_vector_;  // (1, out)
+  Vector x_, y_, z_, overlaps_;
+};
 
 }  // namespace
 
 SpiResult structured_power_iterations(const Matrix& activation, const Matrix& delta,
                                       const SpiOptions& options, const SpiStart& start) {
-  return options.authors ? authors(activation, delta, options, start)
-                         : robust(activation, delta, options, start);
+  return Spi(activation, delta, options, start).run();
 }
 
 }  // namespace gradwire
