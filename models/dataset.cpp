@@ -45,7 +45,7 @@ class ByteReader {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw std::invalid_argument("data: " + path_ + " " + what);
+    throw std::invalid_argument("dataset: " + path_ + " " + what);
   }
 
  private:
@@ -85,7 +85,8 @@ std::string find_idx(const std::string& folder, const std::string& name) {
     std::error_code error;
     if (std::filesystem::is_regular_file(path, error)) return path.string();
   }
-  throw std::invalid_argument("data: " + folder + " has no file " + name + " or " + name + ".gz");
+  throw std::invalid_argument("dataset: " + folder + " has no file " + name + " or " + name +
+                              ".gz");
 }
 
 // Reads as it goes, in chunks: a header that lies about the size cannot allocate much.
@@ -135,9 +136,9 @@ Examples read_examples(const std::string& folder, const std::string& prefix) {
   const Idx labels = read_idx(find_idx(folder, prefix + "-labels-idx1-ubyte"), 1);
   const auto count = static_cast<Index>(images.dims[0]);
   if (labels.dims[0] != images.dims[0])
-    throw std::invalid_argument("data: " + labels.path + " has " + std::to_string(labels.dims[0]) +
-                                " labels, but " + images.path + " has " + std::to_string(count) +
-                                " images");
+    throw std::invalid_argument("dataset: " + labels.path + " has " +
+                                std::to_string(labels.dims[0]) + " labels, but " + images.path +
+                                " has " + std::to_string(count) + " images");
   const Index features = static_cast<Index>(images.dims[1]) * static_cast<Index>(images.dims[2]);
   Examples examples{.inputs = Matrix(count, features),
                     .labels = std::vector<int>(labels.bytes.begin(), labels.bytes.end())};
@@ -150,7 +151,7 @@ Examples read_examples(const std::string& folder, const std::string& prefix) {
 Dataset load_idx(const std::string& name, const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error))
-    throw std::invalid_argument("data: " + folder + " is not a folder");
+    throw std::invalid_argument("dataset: " + folder + " is not a folder");
   Dataset data{.name = name,
                .synthetic = false,
                .shape = {},
@@ -160,11 +161,11 @@ Dataset load_idx(const std::string& name, const std::string& folder) {
   data.shape.classes = 1 + *std::max_element(data.train.labels.begin(), data.train.labels.end());
   if (data.test.inputs.cols() != data.shape.features)
     throw std::invalid_argument(
-        "data: " + folder + " has training images of " + std::to_string(data.shape.features) +
+        "dataset: " + folder + " has training images of " + std::to_string(data.shape.features) +
         " pixels but test images of " + std::to_string(data.test.inputs.cols()));
   for (std::size_t i = 0; i < data.test.labels.size(); ++i)
     if (data.test.labels[i] >= data.shape.classes)
-      throw std::invalid_argument("data: " + folder + " has label " +
+      throw std::invalid_argument("dataset: " + folder + " has label " +
                                   std::to_string(data.test.labels[i]) + " at test example " +
                                   std::to_string(i) + ", but training labels end at " +
                                   std::to_string(data.shape.classes - 1));
@@ -175,7 +176,7 @@ Dataset load_fashion_mnist() {
   std::error_code error;
   if (!std::filesystem::is_directory(kFashionFolder, error))
     throw std::invalid_argument(
-        std::string("data: fashion-mnist is not in ") + kFashionFolder +
+        std::string("dataset: fashion-mnist is not in ") + kFashionFolder +
         "; install the Debian package dataset-fashion-mnist, or use idx:FOLDER or synthetic");
   return load_idx("fashion-mnist", kFashionFolder);
 }
@@ -249,7 +250,7 @@ DataShape parse_synthetic(const std::string& spec) {
   const auto classes = separated ? std::from_chars(features.ptr + 1, end, shape.classes) : features;
   if (!separated || classes.ec != std::errc{} || classes.ptr != end || shape.features < 1 ||
       shape.features > kMaxFeatures || shape.classes < 2 || shape.classes > kMaxClasses)
-    throw std::invalid_argument("data: \"" + spec +
+    throw std::invalid_argument("dataset: \"" + spec +
                                 "\" needs 1 to 65536 features and 2 to 1000 classes, such as "
                                 "synthetic:784x10");
   return shape;
@@ -277,7 +278,7 @@ Dataset load_dataset(const std::string& spec, std::uint64_t seed) {
   if (spec == "fashion-mnist") return load_fashion_mnist();
   if (spec.starts_with("idx:")) return load_idx(spec, spec.substr(4));
   if (spec == "synthetic" || spec.starts_with("synthetic:")) return make_synthetic(spec, seed);
-  throw std::invalid_argument("data: \"" + spec +
+  throw std::invalid_argument("dataset: \"" + spec +
                               "\" is not known; allowed: fashion-mnist, idx:FOLDER, synthetic, "
                               "synthetic:FxC (F features, C classes)");
 }
@@ -291,9 +292,9 @@ BatchSource::BatchSource(const Dataset& dataset, Index batch_size, int rank, int
   const Index examples = dataset.train.inputs.rows();
   if (batch_size < 1 || batch_size > examples / workers)
     throw std::invalid_argument(
-        "batch-size: " + std::to_string(batch_size) + " for " + std::to_string(workers) +
-        " workers is not allowed; it must be 1 to " + std::to_string(examples / workers) + " (" +
-        dataset.name + " has " + std::to_string(examples) + " training examples)");
+        "batch-size: " + std::to_string(batch_size) + " on each of " + std::to_string(workers) +
+        " workers is not allowed; they need at least 1 each and share the " +
+        std::to_string(examples) + " training examples of " + dataset.name);
   steps_per_epoch_ = examples / (batch_size * workers);
 }
 

@@ -1,3 +1,4 @@
+// Accuracy by argmax (the first of equal scores), AUC by ranks in O(n log n) per class.
 #include "models/metrics.h"
 
 #include <algorithm>
@@ -17,11 +18,16 @@ void check_sizes(const Matrix& scores, const std::vector<int>& labels) {
     throw std::logic_error("metrics need one label per row of scores");
 }
 
+// One element after the other: Eigen rounds the elements of a vector register and those of the
+// remainder differently, which would part equal rows.
 Eigen::MatrixXd softmax(const Matrix& scores) {
   Eigen::MatrixXd p = scores.cast<double>();
-  p.colwise() -= p.rowwise().maxCoeff().eval();
-  p = p.array().exp().matrix();
-  p.array().colwise() /= p.rowwise().sum().eval().array();
+  for (Index i = 0; i < p.rows(); ++i) {
+    const double highest = p.row(i).maxCoeff();
+    double sum = 0;
+    for (double& x : p.row(i)) sum += x = std::exp(x - highest);
+    for (double& x : p.row(i)) x /= sum;
+  }
   return p;
 }
 

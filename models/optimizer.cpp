@@ -25,7 +25,7 @@ struct Memory {
   void prepare(const std::vector<Parameter>& parameters) {
     if (!of.empty()) return;
     for (const Parameter& p : parameters)
-      of.push_back(Matrix::Zero(p.value.rows(), p.value.cols()));
+      of.emplace_back(Matrix::Zero(p.value.rows(), p.value.cols()));
   }
   Block block(std::size_t parameter, Index at, Index length) {
     return {of[parameter].data() + at, length};
