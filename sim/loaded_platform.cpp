@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <set>
 #include <xbt/config.hpp>
 
@@ -19,6 +20,7 @@ namespace {
 namespace s4u = simgrid::s4u;
 
 constexpr double kBitsPerByte = 8;
+const std::string kLookingUp = "looking up the route from ";
 
 std::string shortest(double value) {
   std::array<char, 32> digits{};
@@ -78,7 +80,9 @@ void LoadedPlatform::configure() {
                                        {"network/crosstraffic", "0"},
                                        {"network/latency-factor", "1"},
                                        {"network/bandwidth-factor", "1"},
-                                       {"network/weight-S", "0"}});
+                                       {"network/weight-S", "0"},
+                                       // At its default of 1 ns, shorter times are stretched to it.
+                                       {"surf/precision", "1e-12"}});
   } else {
     settings_.emplace_back("network/model",
                            scenario_.network_model.substr(std::string("simgrid:").size()));
@@ -102,6 +106,8 @@ void LoadedPlatform::load(Child& child) {
     else
       what.insert(0, path_ + ": ");
     std::replace(what.begin(), what.end(), '\n', ' ');
+    if (what.find("unknown unit") != std::string::npos)
+      what += " (known: bps, Bps, f, s, ms, us, ns; prefixes k, M, G, T, Ki, Mi, Gi, Ti)";
     throw PlatformError(what);
   }
   choose_hosts(all);
@@ -137,7 +143,7 @@ std::size_t LoadedPlatform::workers_on(std::size_t host) const {
 std::vector<LoadedPlatform::Link*> LoadedPlatform::route(std::size_t from, std::size_t to,
                                                          Child& child) const {
   const std::string pair = "'" + hosts_[from]->get_name() + "' to '" + hosts_[to]->get_name() + "'";
-  child.doing("looking up the route from " + pair);
+  child.doing(kLookingUp + pair);
   std::vector<Link*> links;
   double latency_s = 0;
   std::string reason;
@@ -147,6 +153,10 @@ std::vector<LoadedPlatform::Link*> LoadedPlatform::route(std::size_t from, std::
     links.clear();
     reason = std::string(": ") + error.what();
   }
+  if (links.empty() && from == to)
+    throw PlatformError(path_ + ": host '" + hosts_[from]->get_name() +
+                        "' has no loopback for its workers; give its cluster loopback_bw and "
+                        "loopback_lat");
   if (links.empty())
     throw PlatformError(
         path_ + ": no route from " + pair + reason +
@@ -166,39 +176,52 @@ void LoadedPlatform::for_each_route(
 
 // The links at the workers' own ports take the overrides.
 void LoadedPlatform::prepare_links(Child& child) {
-  std::set<Link*> out, in;
-  bool default_loopback = false;
+  std::set<HostLink> out, in;
+  std::vector<HostLink> loopbacks;
   for_each_route(child, [&](std::size_t from, std::size_t to, const std::vector<Link*>& links) {
     if (from == to) {
-      default_loopback = default_loopback || links.front()->get_name() == "__loopback__";
-      return;
+      loopbacks.emplace_back(from, links.front());
+    } else {
+      out.emplace(from, links.front());
+      in.emplace(to, links.back());
     }
-    out.insert(links.front());
-    in.insert(links.back());
   });
-  if (default_loopback)
-    info_.warnings.push_back(
-        path_ +
-        ": workers on one host talk over SimGrid's default loopback (498 MB/s, 15 us); give "
-        "the hosts a loopback of their own");
-
-  std::string half_duplex;
-  for (Link* link : out)
-    if (in.contains(link) && link->get_sharing_policy() == Link::SharingPolicy::SHARED &&
-        (half_duplex.empty() || link->get_name() < half_duplex))
-      half_duplex = link->get_name();
-  if (!half_duplex.empty())
-    info_.warnings.push_back(path_ + ": link '" + half_duplex +
-                             "' at a worker is half-duplex (SHARED), as are those like it: what it "
-                             "sends and receives share one bandwidth; a switched port is "
-                             "sharing_policy=\"SPLITDUPLEX\"");
-
+  warn_of_loopbacks(loopbacks);
+  warn_of_half_duplex(out, in);
   out.merge(in);
-  for (Link* link : out) {
+  for (const auto& [host, link] : out) {
     if (scenario_.bandwidth_bit_per_s)
       link->set_bandwidth(*scenario_.bandwidth_bit_per_s / kBitsPerByte);
     if (scenario_.latency_s) link->set_latency(*scenario_.latency_s);
   }
+}
+
+// A FATPIPE is what a loopback should be; a shared link is the host's own network port.
+void LoadedPlatform::warn_of_loopbacks(const std::vector<HostLink>& loopbacks) {
+  for (const auto& [host, link] : loopbacks) {
+    const bool is_default = link->get_name() == "__loopback__";
+    if (!is_default && link->get_sharing_policy() == Link::SharingPolicy::FATPIPE) continue;
+    warn("workers on host '" + hosts_[host]->get_name() + "' talk to each other over " +
+         (is_default ? "SimGrid's default loopback"
+                     : "its network link '" + link->get_name() + "'") +
+         " (" + shortest(link->get_bandwidth() * kBitsPerByte) + " bit/s, " +
+         shortest(link->get_latency()) + " s); give it a loopback of its own");
+    return;
+  }
+}
+
+void LoadedPlatform::warn_of_half_duplex(const std::set<HostLink>& out,
+                                         const std::set<HostLink>& in) {
+  // Of several the first by name: the order in the sets is that of addresses.
+  std::optional<std::pair<std::size_t, std::string>> first;
+  for (const auto& [host, link] : out)
+    if (in.contains({host, link}) && link->get_sharing_policy() == Link::SharingPolicy::SHARED &&
+        (!first || std::pair{host, link->get_name()} < *first))
+      first = {host, link->get_name()};
+  if (first)
+    warn("link '" + first->second + "' at host '" + hosts_[first->first]->get_name() +
+         "' is half-duplex (SHARED): what the host sends and receives share one bandwidth; a "
+         "switched port is sharing_policy=\"SPLITDUPLEX\"");
 }
 
 void LoadedPlatform::measure_routes(Child& child) {
@@ -229,12 +252,15 @@ double LoadedPlatform::injected_latency_s(int from, int to) const {
   return exact_ ? route_latency_s_[host_index(from) * hosts_.size() + host_index(to)] : 0;
 }
 
+void LoadedPlatform::warn(const std::string& what) {
+  info_.warnings.push_back(path_ + ": " + what);
+}
+
 void LoadedPlatform::warn_of_host_speeds() {
   for (const s4u::Host* host : hosts_) {
     if (host->get_speed() >= 1e9) continue;
-    info_.warnings.push_back(path_ + ": host '" + host->get_name() + "' computes at " +
-                             shortest(host->get_speed()) +
-                             " flop/s, below 1 Gf; compute times never come from the platform");
+    warn("host '" + host->get_name() + "' computes at " + shortest(host->get_speed()) +
+         " flop/s, below 1 Gf; compute times never come from the platform");
     return;
   }
 }
@@ -243,9 +269,8 @@ void LoadedPlatform::warn_of_settings() {
   for (const PlatformText::Setting& setting : text_.settings) {
     const bool ours = std::any_of(settings_.begin(), settings_.end(),
                                   [&](const auto& own) { return own.first == setting.key; });
-    info_.warnings.push_back(path_ + ":" + std::to_string(setting.line) + ": <config> sets " +
-                             setting.key + " to " + setting.value +
-                             (ours ? "; ignored, the network model sets it" : "; in effect"));
+    warn("line " + std::to_string(setting.line) + ": <config> sets " + setting.key + " to " +
+         setting.value + (ours ? "; ignored, gradwire sets it" : "; in effect"));
   }
 }
 
@@ -309,6 +334,9 @@ std::string run_on_platform(const Scenario& scenario,
   } catch (const ChildDied& death) {
     const std::string what = std::string(death.what()) + " (while " + death.doing + ")";
     if (death.doing == kSimulating) throw std::runtime_error("SimGrid failed: " + what);
+    if (death.doing.starts_with(kLookingUp))  // some kinds of zone crash where there is none
+      throw PlatformError(path + ": no route from " + death.doing.substr(kLookingUp.size()) +
+                          "; SimGrid failed: " + death.what());
     throw PlatformError(path + ": SimGrid failed: " + what);
   }
 }

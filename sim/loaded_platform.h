@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <simgrid/s4u.hpp>
 #include <string>
 #include <utility>
@@ -33,6 +34,7 @@ class LoadedPlatform {
 
  private:
   using Link = simgrid::s4u::Link;
+  using HostLink = std::pair<std::size_t, Link*>;  // an index into hosts_, a link at its port
 
   std::size_t host_index(int rank) const {
     return static_cast<std::size_t>(rank / scenario_.workers_per_host);
@@ -47,6 +49,9 @@ class LoadedPlatform {
                                                const std::vector<Link*>& links)>& visit) const;
   void prepare_links(Child& child);
   void measure_routes(Child& child);
+  void warn(const std::string& what);
+  void warn_of_loopbacks(const std::vector<HostLink>& loopbacks);
+  void warn_of_half_duplex(const std::set<HostLink>& out, const std::set<HostLink>& in);
   void warn_of_host_speeds();
   void warn_of_settings();
 

@@ -131,7 +131,7 @@ class TextChecker {
     } else if (tag.name == "platform" && !tag.closing) {
       check_version(tag);
     } else if (tag.name == "host" && !tag.closing) {
-      see_host(tag);
+      see_host();
     } else if (tag.name == "trace_connect" && tag.get("kind") == "LATENCY") {
       refuse_latency_profile(tag);
     }
@@ -175,7 +175,7 @@ class TextChecker {
   }
 
   // A lone host in an Empty zone is a common idiom; two cannot reach each other.
-  void see_host(const Tag& tag) {
+  void see_host() {
     if (zones_.empty()) return;
     Zone& zone = zones_.back();
     ++zone.hosts;
@@ -183,14 +183,13 @@ class TextChecker {
       refuse(zone.line, "zone '" + zone.id + "' has routing " + zone.routing +
                             ": its hosts cannot reach each other; use e.g. routing=\"Full\" with "
                             "<route> elements");
-    (void)tag;
   }
 
   void check_quantities(const Tag& tag) const {
     for (const auto& [key, value] : tag.attributes) {
-      if (is_bandwidth(key)) check_numbers(tag, key, value, "a number above 0 with a unit", true);
-      if (is_latency(key)) check_numbers(tag, key, value, "a time of 0 or more", false);
-      if (key == "speed") check_numbers(tag, key, value, "a speed above 0, e.g. 10Gf", false);
+      if (is_bandwidth(key)) check_numbers(tag, key, "a bandwidth above 0, e.g. 10Gbps");
+      if (is_latency(key)) check_numbers(tag, key, "a time of 0 or more, e.g. 50us");
+      if (key == "speed") check_numbers(tag, key, "a speed above 0, e.g. 10Gf");
       if (key == "latency_file" || key == "latency_profile") refuse_latency_profile(tag);
     }
   }
@@ -205,21 +204,20 @@ class TextChecker {
   }
 
   // One number or a comma-separated list of them (pstates, Wi-Fi rates).
-  void check_numbers(const Tag& tag, const std::string& key, const std::string& value,
-                     const std::string& allowed, bool needs_unit) const {
+  void check_numbers(const Tag& tag, const std::string& key, const std::string& allowed) const {
+    const std::string& value = tag.attributes.at(key);
+    const std::string id = tag.get("id");
+    const std::string where = "<" + tag.name + (id.empty() ? "" : " id=\"" + id + "\"") + "> " +
+                              key + "=\"" + value + "\"";
     std::istringstream list(value);
     for (std::string item; std::getline(list, item, ',');) {
       char* rest = nullptr;
       const double number = std::strtod(item.c_str(), &rest);
       if (rest == item.c_str()) continue;  // no number at all: SimGrid says so
       while (is_space(*rest)) ++rest;
-      const bool zero_is_legal = is_latency(key);
-      const bool legal = std::isfinite(number) && (zero_is_legal ? number >= 0 : number > 0);
-      const std::string where = "<" + tag.name + (tag.get("id").empty() ? "" : " id=\"") +
-                                tag.get("id") + (tag.get("id").empty() ? "" : "\"") + "> " + key +
-                                "=\"" + value + "\"";
-      if (!legal) refuse(tag.line, where + " is not " + allowed);
-      if (needs_unit && *rest == '\0')
+      if (!std::isfinite(number) || number < 0 || (number == 0 && !is_latency(key)))
+        refuse(tag.line, where + " is not " + allowed);
+      if (*rest == '\0' && is_bandwidth(key))
         refuse(tag.line, where + " has no unit (SimGrid would take bytes per second); write e.g. " +
                              item + "Gbps or " + item + "MBps");
     }
@@ -245,7 +243,7 @@ PlatformText check_platform_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   if (!file || !(content << file.rdbuf()))
-    throw PlatformError(path + ": cannot be read; give a SimGrid platform XML file");
+    throw PlatformError(path + ": is empty or cannot be read; give a SimGrid platform XML file");
   const std::string text = content.str();
   PlatformText found;
   found.hash = fnv1a(text);
