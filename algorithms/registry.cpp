@@ -22,6 +22,8 @@ AlgorithmRow dgc_row();
 AlgorithmRow micro_row();
 AlgorithmRow exdyna_row();
 AlgorithmRow deft_row();
+AlgorithmRow lags_row();
+AlgorithmRow omgs_row();
 
 const std::vector<AlgorithmRow>& algorithm_registry() {
   static const std::vector<AlgorithmRow> rows{
@@ -41,6 +43,8 @@ const std::vector<AlgorithmRow>& algorithm_registry() {
       micro_row(),
       exdyna_row(),
       deft_row(),
+      lags_row(),
+      omgs_row(),
   };
   return rows;
 }
