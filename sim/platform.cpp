@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "algorithms/serial.h"
 #include "sim/loaded_platform.h"
-#include "sim/serial.h"
 
 namespace gradwire {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "algorithms/serial.h"
 #include "sim/compute_model.h"
 #include "sim/loaded_platform.h"
-#include "sim/serial.h"
 #include "sim/simgrid_communicator.h"
 
 namespace gradwire {

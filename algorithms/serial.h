@@ -1,4 +1,4 @@
-// Values as bytes between a process and its forked child: same build, same layout.
+// Values as bytes between processes of one build: same layout.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +69,7 @@ class ByteReader {
 
  private:
   const char* next(std::size_t size) {
-    if (size > bytes_.size() - at_) throw std::logic_error("a child's result is too short");
+    if (size > bytes_.size() - at_) throw std::logic_error("a process sent too few bytes");
     const char* here = bytes_.data() + at_;
     at_ += size;
     return here;
