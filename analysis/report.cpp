@@ -221,24 +221,26 @@ ordered_json compute_json(const ComputeSpec& c) {
   return json;
 }
 
-void append(std::string& text, const ordered_json& json, int depth) {
+// Values without inner structure stand on one line, but for an object that is itself a value.
+void append(std::string& text, const ordered_json& json, const std::string& indent, bool in_array) {
+  const auto print = [](const ordered_json& value) {
+    return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  };
   const bool plain = std::none_of(json.begin(), json.end(),
                                   [](const ordered_json& part) { return part.is_structured(); });
-  if (!json.is_structured() || json.empty() || (json.is_array() && plain)) {
-    text += json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  if (json.empty() || (plain && (in_array || !json.is_object()))) {
+    text += print(json);
     return;
   }
-  const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
   text += json.is_array() ? "[" : "{";
   const char* separator = "\n";
   for (const auto& [key, value] : json.items()) {
-    text += separator + indent + "  ";
+    text.append(separator).append(indent).append("  ");
     separator = ",\n";
-    if (json.is_object())
-      text += ordered_json(key).dump(-1, ' ', false, ordered_json::error_handler_t::replace) + ": ";
-    append(text, value, depth + 1);
+    if (json.is_object()) text += print(key) + ": ";
+    append(text, value, indent + "  ", json.is_array());
   }
-  text += "\n" + indent + (json.is_array() ? "]" : "}");
+  text.append("\n").append(indent).append(json.is_array() ? "]" : "}");
 }
 
 }  // namespace
@@ -288,7 +290,7 @@ ordered_json report_json(const Study& study, const Grid& grid, const ReportOptio
 
 std::string dump(const ordered_json& json) {
   std::string text;
-  append(text, json, 0);
+  append(text, json, "", false);
   return text + "\n";
 }
 

@@ -12,7 +12,7 @@
 namespace gradwire {
 
 struct ReportOptions {
-  std::string command_line;
+  std::string command_line = {};
   bool wall_clock = false;  ///< adds the one block that differs from run to run
 };
 nlohmann::ordered_json report_json(const Study& study, const Grid& grid,

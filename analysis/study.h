@@ -42,7 +42,7 @@ struct StudyOptions {
   int jobs = 0;  ///< replays at the same time; 0: one per processor
   bool keep_timeline = false;
   /// Told before each piece of work: what it is and the share of all work done so far.
-  std::function<void(const std::string& what, double done)> progress;
+  std::function<void(const std::string& what, double done)> progress = {};
 };
 
 /// Throws std::invalid_argument if a scenario is bad, before any long computation.

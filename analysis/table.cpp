@@ -59,7 +59,7 @@ struct Columns {
 Cells heading(const Columns& columns) {
   Cells cells{"", "batch", "compute", "compress"};
   if (columns.reduction) cells.emplace_back("reduce");
-  cells.insert(cells.end(), {"exposed", "sent/worker"});
+  cells.insert(cells.end(), {"exposed", "sent"});
   if (columns.speedup) cells.emplace_back("speed-up");
   cells.emplace_back("loss");
   if (columns.error) cells.emplace_back("grad.err");
@@ -132,7 +132,9 @@ std::string results_table(const std::vector<Result>& results) {
       any([&](const Result& r) { return r.scenario.algorithm.text() != first_algorithm; });
   const Columns columns{
       .speedup = several,
-      .reduction = any([](const Result& r) { return r.reduction_time_s.mean > 0; }),
+      .reduction = any([](const Result& r) {
+        return r.reduction_time_s.mean > 0.01 * r.batch_time_s.mean;  // mostly negligible
+      }),
       .error = any([](const Result& r) { return !r.gradient_relative_error.empty(); }),
       .rank = any([](const Result& r) { return std::isfinite(mean_rank(r)); })};
 
@@ -156,7 +158,9 @@ std::string results_table(const std::vector<Result>& results) {
     begin = end;
   }
   limit_first(rows);
-  return align(rows);
+  std::string legend = "\nPer batch, means; sent: bytes that a worker sends.";
+  if (several) legend += "  Speed-up against " + first_algorithm + "; * is the fastest.";
+  return align(rows) + legend + "\n";
 }
 
 }  // namespace gradwire

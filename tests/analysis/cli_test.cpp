@@ -1,0 +1,336 @@
+// The program as its users run it: a process, its status, its two outputs.
+#include "analysis/cli.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "analysis/text.h"
+#include "tests/analysis/scratch.h"
+
+namespace gradwire {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Outcome {
+  int status = -1;  // -1: ended by a signal
+  std::string out;
+  std::string err;
+};
+
+class Process {
+ public:
+  explicit Process(const Words& words) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    redirect(STDOUT_FILENO, "out");
+    redirect(STDERR_FILENO, "err");
+    std::vector<char*> argv{const_cast<char*>(GRADWIRE_BINARY)};
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+
+  pid_t pid() const { return pid_; }
+
+  Outcome wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(folder_ / "out"),
+            read_text(folder_ / "err")};
+  }
+
+ private:
+  void redirect(int fd, const std::string& name) const {
+    dup2(open((folder_ / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), fd);
+  }
+  ScratchFolder folder_;
+  pid_t pid_ = 0;
+};
+
+Outcome gradwire_process(const Words& words) { return Process(words).wait(); }
+
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// Milliseconds of work; `--platform` is left to the test.
+const Words kTiny{"run", "--dataset", "synthetic:20x3", "--model", "mlp:20-8-3"};
+const Words kOnStar = kTiny + Words{"--platform", "star-1g"};
+
+// Runs with the status expected, nothing on stdout and one clear line on stderr.
+void check_refused(const Words& words, int status, const std::string& message) {
+  CAPTURE(words);
+  const Outcome outcome = gradwire_process(words);
+  CHECK(outcome.status == status);
+  CHECK(outcome.out.empty());
+  CHECK_THAT(outcome.err, Catch::StartsWith("gradwire: ") && Catch::Contains(message));
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+}
+
+const std::string kHead =
+    "<?xml version='1.0'?>\n"
+    "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n";
+
+// Two hosts joined by one link; the marked places vary.
+std::string platform_xml(const std::string& speed, const std::string& bandwidth,
+                         const std::string& latency, const std::string& more = "") {
+  return kHead + "<platform version=\"4.1\"><zone id=\"z\" routing=\"Full\">\n" +
+         "<host id=\"a\" speed=\"" + speed + "\"/><host id=\"b\" speed=\"1Gf\"/>\n" +
+         "<link id=\"l\" bandwidth=\"" + bandwidth + "\" latency=\"" + latency +
+         "\" sharing_policy=\"SPLITDUPLEX\"/>\n" + more +
+         "<route src=\"a\" dst=\"b\"><link_ctn id=\"l\" direction=\"UP\"/></route>\n" +
+         "</zone></platform>\n";
+}
+
+}  // namespace
+
+TEST_CASE("results go to stdout and nothing to stderr where it is no terminal") {
+  const Outcome outcome = gradwire_process(kOnStar);
+  CHECK(outcome.status == 0);
+  CHECK_THAT(outcome.out, Catch::StartsWith("dsgd "));
+  CHECK(outcome.err.empty());
+}
+
+TEST_CASE("the same command gives byte-identical JSON, with any number of jobs") {
+  const Words words = kOnStar + Words{"--workers", "2,3", "--bandwidth", "1Gbps,10Gbps", "--json"};
+  const Outcome first = gradwire_process(words);
+  CHECK(first.status == 0);
+  CHECK(gradwire_process(words).out == first.out);
+  const auto results = [](const std::string& text) {
+    return nlohmann::json::parse(text)["results"];
+  };
+  CHECK(results(first.out).size() == 4);
+  CHECK(results(gradwire_process(words + Words{"--jobs", "3"}).out) == results(first.out));
+}
+
+TEST_CASE("the report's scenario is a scenario file that gives the report's results") {
+  const Outcome first = gradwire_process(kOnStar + Words{"--workers", "2,3", "--json"});
+  const auto report = nlohmann::json::parse(first.out);
+  const ScratchFile file("scenario.json", report["context"]["scenario"].dump());
+  const Outcome again = gradwire_process({"run", "--scenario", file.path(), "--json"});
+  CHECK(nlohmann::json::parse(again.out)["results"] == report["results"]);
+  const Outcome other =
+      gradwire_process({"run", "--scenario", file.path(), "--workers", "1", "--json"});
+  CHECK(nlohmann::json::parse(other.out)["results"].size() == 1);
+}
+
+TEST_CASE("the report and the trace are written to files, the table is still printed") {
+  const ScratchFolder folder;
+  const Outcome outcome = gradwire_process(
+      kOnStar + Words{"--output", folder / "report.json", "--trace", folder / "trace.json"});
+  CHECK(outcome.status == 0);
+  CHECK_THAT(outcome.out, Catch::StartsWith("dsgd "));
+  CHECK(nlohmann::json::parse(read_text(folder / "report.json"))["results"].size() == 1);
+  CHECK_FALSE(nlohmann::json::parse(read_text(folder / "trace.json"))["traceEvents"].empty());
+}
+
+TEST_CASE("a full disk is an error") {
+  check_refused(kOnStar + Words{"--output", "/dev/full"}, 1, "No space left on device");
+}
+
+TEST_CASE("one worker, latency 0 and a far faster network are legal") {
+  for (const Words& more :
+       {Words{"--workers", "1"}, Words{"--latency", "0"}, Words{"--bandwidth", "10Tbps"}})
+    CHECK(gradwire_process(kOnStar + more).status == 0);
+}
+
+TEST_CASE("a loss that diverges is a warning, and the JSON stays valid") {
+  const Outcome outcome =
+      gradwire_process({"run", "--platform", "star-1g", "--dataset", "synthetic:20x3", "--model",
+                        "mlp:20-16-16-16-16-3", "--optimizer", "sgd", "--learning-rate", "1e9",
+                        "--batches", "8", "--json"});
+  CHECK(outcome.status == 0);
+  CHECK_THAT(outcome.err, Catch::StartsWith("gradwire: warning: ") &&
+                              Catch::Contains("the loss is not finite from batch"));
+  const auto row = nlohmann::json::parse(outcome.out)["results"][0];
+  CHECK(row["status"] == "diverged");
+  CHECK(row["loss"].back().is_null());
+}
+
+TEST_CASE("an unknown command or option is refused with the nearest one, status 2") {
+  check_refused({}, 2, "no command; see gradwire --help");
+  check_refused({"rnu"}, 2, "unknown command rnu; did you mean run?");
+  check_refused({"--versoin"}, 2, "unknown option --versoin");
+  check_refused({"run", "--worker", "2"}, 2, "unknown option --worker; did you mean --workers?");
+  check_refused(kOnStar + Words{"--workers"}, 2, "--workers needs a value");
+  check_refused(kOnStar + Words{"stray"}, 2, "unexpected \"stray\"");
+  check_refused(kTiny, 2, "run needs --platform FILE");
+  check_refused(kOnStar + Words{"--trace", "t.json", "--workers", "2,3"}, 2, "2 combinations");
+  check_refused({"list", "algorithm"}, 2, "did you mean algorithms?");
+  check_refused({"platform", "chekc", "x"}, 2, "gradwire platform check FILE");
+}
+
+TEST_CASE("a bad value is refused with its key, status 3") {
+  const std::vector<std::pair<Words, std::string>> cases{
+      {{"--workers", "-3"}, "workers: \"-3\" is not an integer"},
+      {{"--workers", "0"}, "workers: \"0\""},
+      {{"--workers", "2,,4"}, "workers: \"\""},
+      {{"--workers", "5000"}, "workers: 5000"},
+      {{"--hosts", "nobody-*"}, "nobody-*"},
+      {{"--bandwidth", "0Gbps"}, "bandwidth: \"0Gbps\""},
+      {{"--bandwidth", "-1Gbps"}, "bandwidth: \"-1Gbps\""},
+      {{"--bandwidth", "nan"}, "bandwidth: \"nan\""},
+      {{"--bandwidth", "1000"}, "bandwidth: \"1000\""},
+      {{"--latency", "-1us"}, "latency: \"-1us\""},
+      {{"--compute", "10ms"}, "compute: \"10ms\""},
+      {{"--compute", "-1ms,2ms"}, "compute: \"-1ms\""},
+      {{"--device-rate", "0f"}, "device-rate: \"0f\""},
+      {{"--seed", "-1"}, "seed: \"-1\""},
+      {{"--momentum", "2"}, "momentum: \"2\""},
+      {{"--batch-size", "0"}, "batch-size: \"0\""},
+      {{"--optimizer", "best"}, "best"},
+      {{"--activation", "best"}, "best"},
+      {{"--network-model", "best"}, "best"},
+      {{"--algorithm", "dsgd", "best"}, "unknown algorithm best"},
+      {{"--algorithm", "dsgd:wire=fp8"}, "wire=fp8; allowed: fp32"},
+      {{"--algorithm", "dsgd:wire"}, "is not key=value"},
+      {{"--output", "no/such/folder/x"}, "no folder no/such/folder"},
+      {{"--scenario", "none.json"}, "none.json: cannot be read"},
+      {{"--jobs", "-1"}, "jobs: \"-1\""}};
+  for (const auto& [words, message] : cases) check_refused(kOnStar + words, 3, message);
+}
+
+TEST_CASE("a bad platform file is refused with its name, status 3") {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"", "platform.xml"},
+      {"<platform", "platform.xml"},
+      {kHead + "<platform version=\"3\"></platform>", "version"},
+      {kHead + "<platform version=\"4.1\"><zone id=\"z\" routing=\"Full\"><hots id=\"a\"/></zone>"
+               "</platform>",
+       "platform.xml:3"},
+      {platform_xml("1Gf", "0Bps", "1us"), "bandwidth"},
+      {platform_xml("1Gf", "-5Bps", "1us"), "bandwidth"},
+      {platform_xml("1Gf", "nanBps", "1us"), "bandwidth"},
+      {platform_xml("1Gf", "10", "1us"), "bandwidth"},
+      {platform_xml("1Gf", "1GBps", "-1us"), "latency"},
+      {platform_xml("0f", "1GBps", "1us"), "speed"},
+      {platform_xml(
+           "1Gf", "1GBps", "1us",
+           "<link id=\"l\" bandwidth=\"1GBps\" latency=\"1us\" sharing_policy=\"SPLITDUPLEX\"/>\n"),
+       "'l_UP'"},
+      {platform_xml("1Gf", "1GBps", "1us", "<host id=\"c\" speed=\"1Gf\"/>\n"), "route"},
+      {kHead + "<platform version=\"4.1\"><zone id=\"z\" routing=\"Empty\"/></platform>",
+       "platform.xml"},
+      {kHead + "<platform version=\"4.1\"><zone id=\"z\" routing=\"Vivaldi\">"
+               "<host id=\"a\" speed=\"1Gf\" coordinates=\"1 2 3\"/></zone></platform>",
+       "Vivaldi"}};
+  for (const auto& [xml, message] : cases) {
+    const ScratchFile file("platform.xml", xml);
+    const Words platform{"--platform", file.path(), "--workers", message == "route" ? "3" : "2"};
+    CAPTURE(xml);
+    check_refused(kTiny + platform, 3, message);
+  }
+  check_refused(kTiny + Words{"--platform", "no-such.xml"}, 3, "no-such.xml");
+}
+
+TEST_CASE("a broken IDX file is refused with its name, status 3") {
+  const ScratchFile images("train-images-idx3-ubyte", std::string("\0\0\x08\x03\0\0\0\x05", 8));
+  const std::string folder = std::filesystem::path(images.path()).parent_path();
+  check_refused(kOnStar + Words{"--workers", "2"} + Words{"--scenario", "/dev/null"}, 3,
+                "/dev/null");
+  const Words run{"run", "--platform", "star-1g", "--dataset", "idx:" + folder};
+  check_refused(run, 3, folder);
+}
+
+TEST_CASE("help leads with examples for every command") {
+  for (const Words& words : {Words{"--help"},
+                             {"run", "--help"},
+                             {"help", "run"},
+                             {"list", "-h"},
+                             {"platform", "--help"},
+                             {"collective", "--platform", "x", "--help"}}) {
+    CAPTURE(words);
+    const Outcome outcome = gradwire_process(words);
+    CHECK(outcome.status == 0);
+    CHECK_THAT(outcome.out, Catch::Contains("Examples:\n  gradwire "));
+    CHECK(outcome.err.empty());
+  }
+  CHECK(gradwire_process({"help", "run"}).out == gradwire_process({"run", "--help"}).out);
+  CHECK_THAT(gradwire_process({"--version"}).out,
+             Catch::StartsWith("gradwire ") && Catch::Contains("\nsimgrid 3."));
+}
+
+TEST_CASE("every list is printed as text and as JSON") {
+  for (const std::string what : {"algorithms", "models", "datasets", "platforms", "collectives"}) {
+    CAPTURE(what);
+    const Outcome outcome = gradwire_process({"list", what, "--json"});
+    CHECK(outcome.status == 0);
+    const auto items = nlohmann::json::parse(outcome.out);
+    REQUIRE_FALSE(items.empty());
+    const std::string name = items[0]["name"];
+    CHECK_FALSE(items[0]["summary"].get<std::string>().empty());
+    CHECK_THAT(gradwire_process({"list", what}).out, Catch::StartsWith(name));
+  }
+  CHECK_THAT(gradwire_process({"list", "algorithms", "dsgd"}).out,
+             Catch::Contains("exchange=ring") && Catch::Contains("halving-doubling"));
+}
+
+TEST_CASE("platform check describes a good platform and refuses a bad one") {
+  const ScratchFile good("good.xml", platform_xml("1Gf", "125MBps", "50us"));
+  const Outcome outcome = gradwire_process({"platform", "check", good.path(), "--json"});
+  CHECK(outcome.status == 0);
+  const auto info = nlohmann::json::parse(outcome.out);
+  CHECK(info["hosts"] == nlohmann::json({"a", "b"}));
+  CHECK(info["max_route_bandwidth_bit_per_s"] == 1e9);
+  CHECK(info["max_route_latency_s"].get<double>() == Approx(50e-6));
+  const ScratchFile bad("bad.xml", platform_xml("1Gf", "0Bps", "50us"));
+  check_refused({"platform", "check", bad.path()}, 3, "bandwidth");
+}
+
+TEST_CASE("a ring all-reduce of two workers takes two latencies and one array's time") {
+  const ScratchFile file("pair.xml", platform_xml("1Gf", "125MBps", "50us"));
+  const Words words{"collective", "--platform", file.path(), "--collective", "all-reduce:ring"};
+  const Outcome outcome = gradwire_process(words + Words{"--sizes", "1MB", "--json"});
+  CHECK(outcome.status == 0);
+  const auto row = nlohmann::json::parse(outcome.out)["results"][0];
+  const double expected_s = 2 * (50e-6 + 0.5e6 / 125e6);  // 2 (N-1) steps of S/N bytes
+  CHECK(row["time_s"].get<double>() == Approx(expected_s).epsilon(1e-9));
+  CHECK(row["algbw_byte_per_s"].get<double>() == Approx(1e6 / expected_s).epsilon(1e-9));
+  CHECK(row["busbw_byte_per_s"].get<double>() == Approx(1e6 / expected_s).epsilon(1e-9));
+  CHECK_THAT(gradwire_process(words + Words{"--sizes", "1KiB:16KiB:x4"}).out,
+             Catch::Contains("\n        1024 ") && Catch::Contains("\n       16384 "));
+  check_refused(words + Words{"--sizes", "1KiB:16KiB"}, 3, "sizes: \"1KiB:16KiB\"");
+  check_refused(words + Words{"--sizes", "100TB"}, 3, "of memory");
+}
+
+TEST_CASE("an interrupt ends a run at once with status 130 and no file") {
+  const ScratchFolder folder;
+  Process process(kOnStar + Words{"--batches", "1000000000", "--output", folder / "report.json"});
+  const std::string status_file = "/proc/" + std::to_string(process.pid()) + "/status";
+  const auto handles_interrupts = [&] {  // the handler's bit in the program's mask
+    const std::string text = read_text(status_file);
+    const auto place = text.find("SigCgt:");
+    return text.starts_with("Name:\tgradwire") && place != std::string::npos &&
+           (std::stoull(text.substr(place + 7), nullptr, 16) >> (SIGINT - 1) & 1U) != 0;
+  };
+  while (!handles_interrupts()) usleep(1000);
+  usleep(50'000);
+  kill(process.pid(), SIGINT);
+  const Outcome outcome = process.wait();
+  CHECK(outcome.status == 130);
+  CHECK(outcome.out.empty());
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("an exception of any kind becomes a status, in process too") {
+  std::ostringstream out;
+  std::ostringstream err;
+  CHECK(run_command_line({"run", "--jobs"}, {.out = out, .err = err}) == 2);
+  CHECK(run_command_line({"run", "--scenario", "none.json"}, {.out = out, .err = err}) == 3);
+  out.setstate(std::ios::failbit);
+  CHECK(run_command_line({"--version"}, {.out = out, .err = err}) == 1);
+  CHECK_THAT(err.str(), Catch::EndsWith("gradwire: cannot write to standard output\n"));
+}
+
+}  // namespace gradwire
