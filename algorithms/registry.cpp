@@ -24,6 +24,9 @@ AlgorithmRow exdyna_row();
 AlgorithmRow deft_row();
 AlgorithmRow lags_row();
 AlgorithmRow omgs_row();
+AlgorithmRow d_psgd_row();
+AlgorithmRow sgp_row();
+AlgorithmRow crossover_row();
 
 const std::vector<AlgorithmRow>& algorithm_registry() {
   static const std::vector<AlgorithmRow> rows{
@@ -45,6 +48,9 @@ const std::vector<AlgorithmRow>& algorithm_registry() {
       deft_row(),
       lags_row(),
       omgs_row(),
+      d_psgd_row(),
+      sgp_row(),
+      crossover_row(),
   };
   return rows;
 }

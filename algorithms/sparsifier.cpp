@@ -121,8 +121,7 @@ void SparseAlgorithm::step(Worker& worker) {
   for (const Matrix& gradient : gradients)
     flat.insert(flat.end(), gradient.data(), gradient.data() + gradient.size());
 
-  const double rate = worker.optimizer.learning_rate();
-  const double factor = rate_inside_ && rate > 0 ? rate : 1;
+  const double factor = rate_inside_ ? worker.optimizer.learning_rate() : 1;
   SparseContext context{worker.comm, worker.seed, worker.step, tensors, worker.metrics};
   const SparseList sum = sparsifier_->reduce(context, flat, static_cast<Scalar>(factor));
   const auto share = static_cast<Scalar>(1 / (factor * static_cast<double>(worker.comm.size())));

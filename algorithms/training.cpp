@@ -24,53 +24,84 @@ void broadcast_parameters(Communicator& comm, Model& model) {
     tree_broadcast(comm, 0, writable_bytes_of(scalars(p.value)));
 }
 
-// Sums every worker's exact gradient and compares the mean with what rank 0 applied.
-class GradientErrors {
- public:
-  GradientErrors(std::int64_t batches, int workers)
-      : errors_(static_cast<std::size_t>(batches), kNaN),
-        steps_(static_cast<std::size_t>(batches)),
-        workers_(workers) {}
+// What a figure about all workers needs of one of them.
+struct Snapshot {
+  std::vector<Matrix> values;
+  Gradients applied;
+};
 
-  void add(const Worker& worker) {
+std::vector<Matrix> parameter_values(const Model& model) {
+  std::vector<Matrix> values;
+  for (const Parameter& p : model.parameters()) values.push_back(p.value);
+  return values;
+}
+
+// One figure per batch from snapshots of all workers, which reach a batch at different times.
+class StepFigures {
+ public:
+  using Figure = std::function<double(const std::vector<Snapshot>& by_rank)>;
+  StepFigures(const Scenario& scenario, Figure figure)
+      : figure_(std::move(figure)),
+        figures_(static_cast<std::size_t>(scenario.batches), kNaN),
+        steps_(static_cast<std::size_t>(scenario.batches)),
+        workers_(scenario.workers) {}
+
+  void add(const Worker& worker, Snapshot snapshot) {
     const std::scoped_lock lock(mutex_);
     Step& step = steps_[static_cast<std::size_t>(worker.step)];
-    step.local.resize(static_cast<std::size_t>(workers_));
-    step.local[static_cast<std::size_t>(worker.comm.rank())] = worker.local_gradient;
-    if (worker.comm.rank() == 0) step.applied = worker.applied_gradient;
-    if (++step.arrived == workers_) {
-      errors_[static_cast<std::size_t>(worker.step)] =
-          error(step, 1.0 / static_cast<double>(worker.global_batch));
-      step = {};
-    }
+    step.by_rank.resize(static_cast<std::size_t>(workers_));
+    step.by_rank[static_cast<std::size_t>(worker.comm.rank())] = std::move(snapshot);
+    if (++step.arrived < workers_) return;
+    figures_[static_cast<std::size_t>(worker.step)] = figure_(step.by_rank);
+    step = {};
   }
-  std::vector<double> take() { return std::move(errors_); }
+  std::vector<double> take() { return std::move(figures_); }
 
  private:
   struct Step {
-    std::vector<Gradients> local;  // by rank
-    Gradients applied;
+    std::vector<Snapshot> by_rank;
     int arrived = 0;
   };
 
-  static double error(const Step& step, double scale) {
-    double difference = 0;
-    double norm = 0;
-    for (std::size_t p = 0; p < step.applied.size(); ++p) {
-      Eigen::MatrixXd exact = Eigen::MatrixXd::Zero(step.applied[p].rows(), step.applied[p].cols());
-      for (const Gradients& local : step.local) exact += local[p].cast<double>();
-      exact *= scale;
-      difference += (step.applied[p].cast<double>() - exact).squaredNorm();
-      norm += exact.squaredNorm();
-    }
-    return norm > 0 ? std::sqrt(difference / norm) : kNaN;
-  }
-
+  Figure figure_;
   std::mutex mutex_;
-  std::vector<double> errors_;
+  std::vector<double> figures_;
   std::vector<Step> steps_;
   int workers_;
 };
+
+std::vector<Eigen::MatrixXd> sum_over_workers(const std::vector<Snapshot>& by_rank) {
+  std::vector<Eigen::MatrixXd> sum;
+  for (const Matrix& m : by_rank.front().values) sum.emplace_back(m.cast<double>());
+  for (std::size_t w = 1; w < by_rank.size(); ++w)
+    for (std::size_t p = 0; p < sum.size(); ++p) sum[p] += by_rank[w].values[p].cast<double>();
+  return sum;
+}
+
+// Compares the exact mean of the gradients with what rank 0 applied.
+double gradient_error(const std::vector<Snapshot>& by_rank, double global_batch) {
+  const auto sum = sum_over_workers(by_rank);
+  const Gradients& applied = by_rank.front().applied;
+  double difference = 0;
+  double norm = 0;
+  for (std::size_t p = 0; p < applied.size(); ++p) {
+    const Eigen::MatrixXd exact = sum[p] / global_batch;
+    difference += (applied[p].cast<double>() - exact).squaredNorm();
+    norm += exact.squaredNorm();
+  }
+  return norm > 0 ? std::sqrt(difference / norm) : kNaN;
+}
+
+// Root mean square over the workers of the distance from the mean model.
+double consensus_distance(const std::vector<Snapshot>& by_rank) {
+  const auto sum = sum_over_workers(by_rank);
+  const auto workers = static_cast<double>(by_rank.size());
+  double squares = 0;
+  for (const Snapshot& worker : by_rank)
+    for (std::size_t p = 0; p < sum.size(); ++p)
+      squares += (worker.values[p].cast<double>() - sum[p] / workers).squaredNorm();
+  return std::sqrt(squares / workers);
+}
 
 }  // namespace
 
@@ -138,9 +169,15 @@ Rehearsal rehearse(const Scenario& scenario, const Dataset& dataset) {
   rehearsal.recording.batch_work = {model->forward_work(scenario.batch_size),
                                     model->backward_work(scenario.batch_size)};
   rehearsal.workers.resize(static_cast<std::size_t>(std::max(scenario.workers, 0)));
-  GradientErrors errors(scenario.batches, scenario.workers);
-  StepHook hook;
-  if (scenario.gradient_error) hook = [&](Worker& worker) { errors.add(worker); };
+  const auto global_batch = static_cast<double>(scenario.batch_size * scenario.workers);
+  StepFigures errors(scenario, [&](const auto& all) { return gradient_error(all, global_batch); });
+  StepFigures distances(scenario, consensus_distance);
+  const bool gossip = !find_algorithm(scenario.algorithm.name).consensus;
+  const StepHook hook = [&](Worker& worker) {
+    if (scenario.gradient_error)
+      errors.add(worker, {worker.local_gradient, worker.applied_gradient});
+    if (gossip) distances.add(worker, {parameter_values(worker.model), {}});
+  };
   run_in_process({.workers = scenario.workers,
                   .measure_cpu = scenario.compute.mode == ComputeSpec::Mode::kMeasured,
                   .recordings = &rehearsal.recording.workers},
@@ -149,6 +186,10 @@ Rehearsal rehearse(const Scenario& scenario, const Dataset& dataset) {
                        train(comm, scenario, dataset, hook);
                  });
   if (scenario.gradient_error) rehearsal.gradient_relative_error = errors.take();
+  if (gossip) {
+    const std::vector<double> all = distances.take();
+    for (WorkerOutcome& worker : rehearsal.workers) worker.metrics["consensus_distance"] = all;
+  }
   return rehearsal;
 }
 

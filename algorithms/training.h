@@ -36,7 +36,9 @@ struct Recording {
   BatchWork batch_work;
 };
 
-/// The mathematics of all workers in this process, with what is needed to time it.
+/// The mathematics of all workers in this process, with what is needed to time it.  Where replicas
+/// differ, every worker's metrics have consensus_distance: the root mean square over the workers of
+/// the distance from the mean model.
 struct Rehearsal {
   std::vector<WorkerOutcome> workers;
   Recording recording;

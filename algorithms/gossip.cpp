@@ -1,0 +1,111 @@
+// Gossip over a graph: every worker has a model of its own, takes an optimiser step with its own
+// gradient and averages models with its peers.  Replicas differ; they only stay close.
+//   d-psgd  x_i <- sum_j W_ij (x_j - lr g_j), or with order=mix-first sum_j W_ij x_j - lr g_i,
+//   whose
+//           exchange runs while the gradient is computed (Lian et al. 2017)
+//   sgp     stochastic gradient push (Assran et al. 2019): the same with column sums of 1 only, and
+//           a push-sum weight w that is mixed like x; gradients are taken at z = x / w, which is
+//           what the model holds
+//
+// Messages per worker and step: out_i, its peers (mixing.h; one-peer: 1, ring: 2, complete: N-1).
+// Bytes: out_i d w, sgp: out_i (d + 1) w.  State: sgp the weight, besides the optimiser's.  Flops:
+// 2 d per model mixed.  Metrics: push_weight (sgp); consensus_distance where all workers are in one
+// process (training.cpp).
+#include "algorithms/gradient_parts.h"
+#include "algorithms/mixing.h"
+
+namespace gradwire {
+
+namespace {
+
+Gradients local_mean_gradients(Worker& worker) {
+  return local_gradients(worker, 1 / static_cast<double>(worker.batch_size));
+}
+
+class DPsgd final : public Algorithm {
+ public:
+  explicit DPsgd(const Options& options)
+      : graph_(parse_graph(options.choice("graph"))),
+        mix_first_(options.choice("order") == "mix-first") {}
+
+  void step(Worker& worker) override {
+    if (mix_first_) {
+      const std::vector<Scalar> mine = flat_parameters(worker.model);
+      std::vector<Scalar> mixed;
+      worker.comm.start([&](Communicator& lane) { mixed = mix(lane, mine, graph_, worker.step); });
+      const Gradients gradients = local_mean_gradients(worker);
+      worker.comm.finish();
+      set_parameters(worker.model, mixed);
+      gradwire::apply(worker, gradients);
+    } else {
+      gradwire::apply(worker, local_mean_gradients(worker));
+      set_parameters(worker.model,
+                     mix(worker.comm, flat_parameters(worker.model), graph_, worker.step));
+    }
+  }
+
+ private:
+  Graph graph_;
+  bool mix_first_;
+};
+
+class Sgp final : public Algorithm {
+ public:
+  explicit Sgp(const Options& options) : graph_(parse_graph(options.choice("graph"))) {}
+
+  void step(Worker& worker) override {
+    const Gradients gradients = local_mean_gradients(worker);
+    scale(worker, weight_);
+    gradwire::apply(worker, gradients);
+    std::vector<Scalar> pushed = flat_parameters(worker.model);
+    pushed.push_back(weight_);
+    pushed = mix(worker.comm, pushed, graph_, worker.step);
+    weight_ = pushed.back();
+    pushed.pop_back();
+    set_parameters(worker.model, pushed);
+    scale(worker, 1 / weight_);
+    worker.metrics["push_weight"] = static_cast<double>(weight_);
+  }
+
+ private:
+  // Between z, which the model holds, and x = w z, which is mixed.
+  static void scale(Worker& worker, Scalar factor) {
+    if (factor == 1) return;
+    for (Parameter& p : worker.model.parameters()) p.value *= factor;
+    worker.comm.charge(Phase::kReduction, pass_work(worker.model.parameter_count(), 1, 2));
+  }
+
+  Graph graph_;
+  Scalar weight_ = 1;
+};
+
+}  // namespace
+
+AlgorithmRow d_psgd_row() {
+  return {.name = "d-psgd",
+          .summary = "every worker averages its model with its neighbours' (D-PSGD)",
+          .options = {{"graph",
+                       "ring",
+                       "who averages with whom",
+                       {"ring", "torus", "exponential", "one-peer", "complete"}},
+                      {"order",
+                       "step-first",
+                       "mix-first averages the models before the step, during the gradient",
+                       {"step-first", "mix-first"}}},
+          .consensus = false,
+          .make = [](const Options& options) -> std::unique_ptr<Algorithm> {
+            return std::make_unique<DPsgd>(options);
+          }};
+}
+
+AlgorithmRow sgp_row() {
+  return {.name = "sgp",
+          .summary = "stochastic gradient push: models and push-sum weights go to changing peers",
+          .options = {{"graph", "one-peer", "who sends to whom", graph_names()}},
+          .consensus = false,
+          .make = [](const Options& options) -> std::unique_ptr<Algorithm> {
+            return std::make_unique<Sgp>(options);
+          }};
+}
+
+}  // namespace gradwire
