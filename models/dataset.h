@@ -33,10 +33,10 @@ struct Dataset {
 };
 
 /// Loads a data set by specification:
-///   `fashion-mnist`       the files of Debian's package dataset-fashion-mnist
-///   `idx:FOLDER`          {train,t10k}-{images-idx3,labels-idx1}-ubyte, plain or .gz (MNIST's
-///   names) `synthetic`           class prototypes plus noise, 28x28, 10 classes; the same on every
-///   machine `synthetic:FxC`       the same with F features and C classes
+/// - `fashion-mnist`: the files of Debian's package dataset-fashion-mnist;
+/// - `idx:FOLDER`: {train,t10k}-{images-idx3,labels-idx1}-ubyte (MNIST's names), plain or .gz;
+/// - `synthetic`: class prototypes plus noise, 28x28, 10 classes, the same on every machine;
+/// - `synthetic:FxC`: the same with F features and C classes.
 /// Pixels are scaled to [0, 1].  Throws std::invalid_argument naming the file, the place and what
 /// is wrong, or the package to install.
 Dataset load_dataset(const std::string& spec, std::uint64_t seed);
