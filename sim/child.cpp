@@ -1,7 +1,6 @@
 #include "sim/child.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -11,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <system_error>
 
@@ -140,15 +140,15 @@ void Child::doing(std::string_view what) {
   note_[n] = '\0';
 }
 
-void Child::fail(const std::exception& error) {
+void Child::fail(const std::exception& error) const {
   leave(dynamic_cast<const PlatformError*>(&error) != nullptr ? kPlatformError : kError,
         error.what());
 }
 
-void Child::succeed(std::string_view result) { leave(kResult, result); }
+void Child::succeed(std::string_view result) const { leave(kResult, result); }
 
 // _exit: neither the parent's buffered output nor its destructors belong to this process.
-void Child::leave(char outcome, std::string_view bytes) {
+void Child::leave(char outcome, std::string_view bytes) const {
   const bool written = write_all(result_fd_, {&outcome, 1}) && write_all(result_fd_, bytes);
   _exit(written ? 0 : 1);
 }

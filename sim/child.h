@@ -28,12 +28,12 @@ class Child {
   /// Remembers what the child is about to do, in case that it dies of it.
   void doing(std::string_view what);
   /// Ends the process with an error, from anywhere: an actor, a callback.
-  [[noreturn]] void fail(const std::exception& error);
+  [[noreturn]] void fail(const std::exception& error) const;
   /// Ends the process with its result.
-  [[noreturn]] void succeed(std::string_view result);
+  [[noreturn]] void succeed(std::string_view result) const;
 
  private:
-  [[noreturn]] void leave(char outcome, std::string_view bytes);
+  [[noreturn]] void leave(char outcome, std::string_view bytes) const;
   int result_fd_;
   char* note_;  ///< shared with the parent
 };

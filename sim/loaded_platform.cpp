@@ -1,12 +1,12 @@
 #include "sim/loaded_platform.h"
 
 #include <fnmatch.h>
-#include <signal.h>
 #include <simgrid/version.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <limits>
 #include <optional>
@@ -24,21 +24,22 @@ const std::string kLookingUp = "looking up the route from ";
 
 std::string shortest(double value) {
   std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  return {digits.data(), end};
+  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return std::string(digits.data(), end);
 }
 
-// "a, b, c, ... z (64)"
+// "a, b, c, ..., z (64)"
 std::string summary_of(const std::vector<s4u::Host*>& hosts) {
-  std::string names;
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (hosts.size() > 8 && i == 3) {
+  constexpr std::size_t kAllNamed = 8;
+  std::string names = hosts.front()->get_name();
+  for (std::size_t i = 1; i < hosts.size(); ++i) {
+    if (hosts.size() > kAllNamed && i == 3) {
       names += ", ...";
       i = hosts.size() - 1;
     }
-    names += (names.empty() ? "" : ", ") + hosts[i]->get_name();
+    names.append(", ").append(hosts[i]->get_name());
   }
-  return names + " (" + std::to_string(hosts.size()) + ")";
+  return names.append(" (").append(std::to_string(hosts.size())).append(")");
 }
 
 // SimGrid's models that SimGrid 3.32 can run on any platform file.
@@ -61,8 +62,15 @@ LoadedPlatform::LoadedPlatform(const Scenario& scenario, std::string path, const
   signal(SIGSEGV, SIG_DFL);
   configure();
   load(child);
-  prepare_links(child);
-  measure_routes(child);
+  const Ports ports = survey_routes(child);
+  warn_of_loopbacks(ports.loopbacks);
+  warn_of_half_duplex(ports);
+  if (scenario.bandwidth_bit_per_s || scenario.latency_s) {
+    override_links(ports);
+    survey_routes(child);
+  }
+  if (exact_)
+    for (Link* link : engine_.get_all_links()) link->set_latency(0);
   warn_of_host_speeds();
   warn_of_settings();
 }
@@ -140,10 +148,7 @@ std::size_t LoadedPlatform::workers_on(std::size_t host) const {
   return std::min(per_host, static_cast<std::size_t>(scenario_.workers) - host * per_host);
 }
 
-std::vector<LoadedPlatform::Link*> LoadedPlatform::route(std::size_t from, std::size_t to,
-                                                         Child& child) const {
-  const std::string pair = "'" + hosts_[from]->get_name() + "' to '" + hosts_[to]->get_name() + "'";
-  child.doing(kLookingUp + pair);
+std::vector<LoadedPlatform::Link*> LoadedPlatform::route(std::size_t from, std::size_t to) const {
   std::vector<Link*> links;
   double latency_s = 0;
   std::string reason;
@@ -153,47 +158,69 @@ std::vector<LoadedPlatform::Link*> LoadedPlatform::route(std::size_t from, std::
     links.clear();
     reason = std::string(": ") + error.what();
   }
-  if (links.empty() && from == to)
-    throw PlatformError(path_ + ": host '" + hosts_[from]->get_name() +
+  if (!links.empty()) return links;
+  const std::string& here = hosts_[from]->get_name();
+  if (from == to)
+    throw PlatformError(path_ + ": host '" + here +
                         "' has no loopback for its workers; give its cluster loopback_bw and "
                         "loopback_lat");
-  if (links.empty())
-    throw PlatformError(
-        path_ + ": no route from " + pair + reason +
-        (text_.cluster_zone ? " (a Cluster zone needs a <host_link> for each host)" : "") +
-        "; choose other hosts or add it");
-  return links;
+  throw PlatformError(
+      path_ + ": no route from '" + here + "' to '" + hosts_[to]->get_name() + "'" + reason +
+      (text_.cluster_zone ? " (a Cluster zone needs a <host_link> for each host)" : "") +
+      "; choose other hosts or add it");
 }
 
-// All ordered pairs of the workers' hosts; a host with itself if several workers share it.
-void LoadedPlatform::for_each_route(
-    Child& child,
-    const std::function<void(std::size_t, std::size_t, const std::vector<Link*>&)>& visit) const {
-  for (std::size_t from = 0; from < hosts_.size(); ++from)
-    for (std::size_t to = 0; to < hosts_.size(); ++to)
-      if (from != to || workers_on(from) > 1) visit(from, to, route(from, to, child));
-}
-
-// The links at the workers' own ports take the overrides.
-void LoadedPlatform::prepare_links(Child& child) {
-  std::set<HostLink> out, in;
-  std::vector<HostLink> loopbacks;
-  for_each_route(child, [&](std::size_t from, std::size_t to, const std::vector<Link*>& links) {
-    if (from == to) {
-      loopbacks.emplace_back(from, links.front());
-    } else {
-      out.emplace(from, links.front());
-      in.emplace(to, links.back());
+// Looks up the routes of all ordered pairs of the workers' hosts; of a host with itself if several
+// workers share it.  A million of them take half a second, so each step here counts.
+LoadedPlatform::Ports LoadedPlatform::survey_routes(Child& child) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Ports ports;
+  double least_latency_s = kInfinity, most_latency_s = 0;
+  double least_bandwidth = kInfinity, most_bandwidth = 0;
+  route_latency_s_.assign(hosts_.size() * hosts_.size(), 0);
+  for (std::size_t from = 0; from < hosts_.size(); ++from) {
+    std::string doing = kLookingUp + "'" + hosts_[from]->get_name() + "' to '";
+    const std::size_t prefix = doing.size();
+    for (std::size_t to = 0; to < hosts_.size(); ++to) {
+      if (from == to && workers_on(from) == 1) continue;
+      doing.resize(prefix);
+      doing.append(hosts_[to]->get_name()).append("'");
+      child.doing(doing);
+      const std::vector<Link*> links = route(from, to);
+      if (from == to) {
+        ports.loopbacks.emplace_back(from, links.front());
+      } else {
+        ports.out.emplace(from, links.front());
+        ports.in.emplace(to, links.back());
+      }
+      double latency_s = 0, bandwidth = kInfinity;
+      for (const Link* link : links) {
+        latency_s += link->get_latency();
+        bandwidth = std::min(bandwidth, link->get_bandwidth() * kBitsPerByte);
+      }
+      route_latency_s_[from * hosts_.size() + to] = latency_s;
+      least_latency_s = std::min(least_latency_s, latency_s);
+      most_latency_s = std::max(most_latency_s, latency_s);
+      least_bandwidth = std::min(least_bandwidth, bandwidth);
+      most_bandwidth = std::max(most_bandwidth, bandwidth);
     }
-  });
-  warn_of_loopbacks(loopbacks);
-  warn_of_half_duplex(out, in);
-  out.merge(in);
-  for (const auto& [host, link] : out) {
-    if (scenario_.bandwidth_bit_per_s)
-      link->set_bandwidth(*scenario_.bandwidth_bit_per_s / kBitsPerByte);
-    if (scenario_.latency_s) link->set_latency(*scenario_.latency_s);
   }
+  if (most_bandwidth > 0) {  // there is a route
+    info_.min_route_latency_s = least_latency_s;
+    info_.max_route_latency_s = most_latency_s;
+    info_.min_route_bandwidth_bit_per_s = least_bandwidth;
+    info_.max_route_bandwidth_bit_per_s = most_bandwidth;
+  }
+  return ports;
+}
+
+void LoadedPlatform::override_links(const Ports& ports) {
+  for (const auto* links : {&ports.out, &ports.in})
+    for (const auto& [host, link] : *links) {
+      if (scenario_.bandwidth_bit_per_s)
+        link->set_bandwidth(*scenario_.bandwidth_bit_per_s / kBitsPerByte);
+      if (scenario_.latency_s) link->set_latency(*scenario_.latency_s);
+    }
 }
 
 // A FATPIPE is what a loopback should be; a shared link is the host's own network port.
@@ -210,42 +237,18 @@ void LoadedPlatform::warn_of_loopbacks(const std::vector<HostLink>& loopbacks) {
   }
 }
 
-void LoadedPlatform::warn_of_half_duplex(const std::set<HostLink>& out,
-                                         const std::set<HostLink>& in) {
+void LoadedPlatform::warn_of_half_duplex(const Ports& ports) {
   // Of several the first by name: the order in the sets is that of addresses.
   std::optional<std::pair<std::size_t, std::string>> first;
-  for (const auto& [host, link] : out)
-    if (in.contains({host, link}) && link->get_sharing_policy() == Link::SharingPolicy::SHARED &&
+  for (const auto& [host, link] : ports.out)
+    if (ports.in.contains({host, link}) &&
+        link->get_sharing_policy() == Link::SharingPolicy::SHARED &&
         (!first || std::pair{host, link->get_name()} < *first))
       first = {host, link->get_name()};
   if (first)
     warn("link '" + first->second + "' at host '" + hosts_[first->first]->get_name() +
          "' is half-duplex (SHARED): what the host sends and receives share one bandwidth; a "
          "switched port is sharing_policy=\"SPLITDUPLEX\"");
-}
-
-void LoadedPlatform::measure_routes(Child& child) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  double least_latency_s = kInfinity, least_bandwidth = kInfinity;
-  route_latency_s_.assign(hosts_.size() * hosts_.size(), 0);
-  for_each_route(child, [&](std::size_t from, std::size_t to, const std::vector<Link*>& links) {
-    double latency_s = 0, bandwidth = kInfinity;
-    for (const Link* link : links) {
-      latency_s += link->get_latency();
-      bandwidth = std::min(bandwidth, link->get_bandwidth() * kBitsPerByte);
-    }
-    route_latency_s_[from * hosts_.size() + to] = latency_s;
-    least_latency_s = std::min(least_latency_s, latency_s);
-    info_.max_route_latency_s = std::max(info_.max_route_latency_s, latency_s);
-    least_bandwidth = std::min(least_bandwidth, bandwidth);
-    info_.max_route_bandwidth_bit_per_s = std::max(info_.max_route_bandwidth_bit_per_s, bandwidth);
-  });
-  if (least_latency_s < kInfinity) {
-    info_.min_route_latency_s = least_latency_s;
-    info_.min_route_bandwidth_bit_per_s = least_bandwidth;
-  }
-  if (exact_)
-    for (Link* link : engine_.get_all_links()) link->set_latency(0);
 }
 
 double LoadedPlatform::injected_latency_s(int from, int to) const {

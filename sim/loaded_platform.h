@@ -35,6 +35,10 @@ class LoadedPlatform {
  private:
   using Link = simgrid::s4u::Link;
   using HostLink = std::pair<std::size_t, Link*>;  // an index into hosts_, a link at its port
+  struct Ports {
+    std::set<HostLink> out, in;
+    std::vector<HostLink> loopbacks;
+  };
 
   std::size_t host_index(int rank) const {
     return static_cast<std::size_t>(rank / scenario_.workers_per_host);
@@ -43,15 +47,12 @@ class LoadedPlatform {
   void configure();
   void load(Child& child);
   void choose_hosts(const std::vector<simgrid::s4u::Host*>& all);
-  std::vector<Link*> route(std::size_t from, std::size_t to, Child& child) const;
-  void for_each_route(Child& child,
-                      const std::function<void(std::size_t from, std::size_t to,
-                                               const std::vector<Link*>& links)>& visit) const;
-  void prepare_links(Child& child);
-  void measure_routes(Child& child);
+  std::vector<Link*> route(std::size_t from, std::size_t to) const;
+  Ports survey_routes(Child& child);
+  void override_links(const Ports& ports);
   void warn(const std::string& what);
   void warn_of_loopbacks(const std::vector<HostLink>& loopbacks);
-  void warn_of_half_duplex(const std::set<HostLink>& out, const std::set<HostLink>& in);
+  void warn_of_half_duplex(const Ports& ports);
   void warn_of_host_speeds();
   void warn_of_settings();
 

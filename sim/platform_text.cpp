@@ -206,9 +206,9 @@ class TextChecker {
   // One number or a comma-separated list of them (pstates, Wi-Fi rates).
   void check_numbers(const Tag& tag, const std::string& key, const std::string& allowed) const {
     const std::string& value = tag.attributes.at(key);
-    const std::string id = tag.get("id");
-    const std::string where = "<" + tag.name + (id.empty() ? "" : " id=\"" + id + "\"") + "> " +
-                              key + "=\"" + value + "\"";
+    std::string where = "<" + tag.name;
+    if (const std::string id = tag.get("id"); !id.empty()) where += " id=\"" + id + "\"";
+    where.append("> ").append(key).append("=\"").append(value).append("\"");
     std::istringstream list(value);
     for (std::string item; std::getline(list, item, ',');) {
       char* rest = nullptr;
@@ -216,10 +216,12 @@ class TextChecker {
       if (rest == item.c_str()) continue;  // no number at all: SimGrid says so
       while (is_space(*rest)) ++rest;
       if (!std::isfinite(number) || number < 0 || (number == 0 && !is_latency(key)))
-        refuse(tag.line, where + " is not " + allowed);
+        refuse(tag.line, where.append(" is not ").append(allowed));
       if (*rest == '\0' && is_bandwidth(key))
-        refuse(tag.line, where + " has no unit (SimGrid would take bytes per second); write e.g. " +
-                             item + "Gbps or " + item + "MBps");
+        refuse(tag.line,
+               where.append(" has no unit (SimGrid would take bytes per second); write e.g. ")
+                   .append(item)
+                   .append("Gbps"));
     }
   }
 
