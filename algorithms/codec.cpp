@@ -1,5 +1,6 @@
 #include "algorithms/codec.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -8,8 +9,6 @@ namespace gradwire {
 
 namespace {
 
-using Scalars = Eigen::Array<Scalar, Eigen::Dynamic, 1>;
-
 void check_sizes(Wire wire, std::size_t scalars, std::size_t bytes) {
   if (bytes != wire_bytes(wire, scalars))
     throw std::logic_error("codec: " + std::to_string(scalars) + " numbers take " +
@@ -17,22 +16,51 @@ void check_sizes(Wire wire, std::size_t scalars, std::size_t bytes) {
                            std::to_string(bytes));
 }
 
-// The encoded numbers as an array of T.  Unaligned, hence for element-wise use only.
+// Encoded numbers may lie at any address: they pass through an aligned block in the nearest cache.
+constexpr std::size_t kBlock = 512;
 template <class T>
-auto view(std::span<const std::byte> bytes) {
-  return Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>(
-      reinterpret_cast<const T*>(bytes.data()), static_cast<Index>(bytes.size() / sizeof(T)));
-}
-template <class T>
-auto view(std::span<std::byte> bytes) {
-  return Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>(
-      reinterpret_cast<T*>(bytes.data()), static_cast<Index>(bytes.size() / sizeof(T)));
-}
+using Block = Eigen::Array<T, static_cast<int>(kBlock), 1>;
+
 auto view(std::span<Scalar> values) {
-  return Eigen::Map<Scalars>(values.data(), static_cast<Index>(values.size()));
+  return Eigen::Map<Eigen::Array<Scalar, Eigen::Dynamic, 1>>(values.data(),
+                                                             static_cast<Index>(values.size()));
 }
-auto view(std::span<const Scalar> values) {
-  return Eigen::Map<const Scalars>(values.data(), static_cast<Index>(values.size()));
+
+template <class T>
+void convert(std::span<const Scalar> values, std::span<std::byte> out) {
+  Block<T> block;
+  for (std::size_t i = 0; i < values.size(); i += kBlock) {
+    const std::size_t n = std::min(kBlock, values.size() - i);
+    const auto rows = static_cast<Index>(n);
+    block.head(rows) =
+        Eigen::Map<const Eigen::Array<Scalar, Eigen::Dynamic, 1>>(&values[i], rows).cast<T>();
+    std::memcpy(&out[i * sizeof(T)], block.data(), n * sizeof(T));
+  }
+}
+
+// Calls use(numbers, decoded block) for one piece after the other.
+template <class T, class Use>
+void convert_back(std::span<const std::byte> bytes, std::span<Scalar> out, const Use& use) {
+  Block<T> block;
+  for (std::size_t i = 0; i < out.size(); i += kBlock) {
+    const std::size_t n = std::min(kBlock, out.size() - i);
+    std::memcpy(block.data(), &bytes[i * sizeof(T)], n * sizeof(T));
+    use(view(out.subspan(i, n)), block.head(static_cast<Index>(n)).template cast<Scalar>());
+  }
+}
+
+template <class Use>
+void convert_back(Wire wire, std::span<const std::byte> bytes, std::span<Scalar> out,
+                  const Use& use) {
+  check_sizes(wire, out.size(), bytes.size());
+  switch (wire) {
+    case Wire::kFp32:
+      return convert_back<Scalar>(bytes, out, use);
+    case Wire::kFp16:
+      return convert_back<Eigen::half>(bytes, out, use);
+    case Wire::kBf16:
+      return convert_back<Eigen::bfloat16>(bytes, out, use);
+  }
 }
 
 }  // namespace
@@ -50,50 +78,23 @@ std::size_t wire_bytes(Wire wire, std::size_t scalars) {
 
 void encode(Wire wire, std::span<const Scalar> values, std::span<std::byte> out) {
   check_sizes(wire, values.size(), out.size());
-  if (values.empty()) return;
   switch (wire) {
     case Wire::kFp32:
-      std::memcpy(out.data(), values.data(), out.size());
-      break;
+      if (!out.empty()) std::memcpy(out.data(), values.data(), out.size());
+      return;
     case Wire::kFp16:
-      view<Eigen::half>(out) = view(values).cast<Eigen::half>();
-      break;
+      return convert<Eigen::half>(values, out);
     case Wire::kBf16:
-      view<Eigen::bfloat16>(out) = view(values).cast<Eigen::bfloat16>();
-      break;
+      return convert<Eigen::bfloat16>(values, out);
   }
 }
 
 void decode(Wire wire, std::span<const std::byte> bytes, std::span<Scalar> out) {
-  check_sizes(wire, out.size(), bytes.size());
-  if (out.empty()) return;
-  switch (wire) {
-    case Wire::kFp32:
-      std::memcpy(out.data(), bytes.data(), bytes.size());
-      break;
-    case Wire::kFp16:
-      view(out) = view<Eigen::half>(bytes).cast<Scalar>();
-      break;
-    case Wire::kBf16:
-      view(out) = view<Eigen::bfloat16>(bytes).cast<Scalar>();
-      break;
-  }
+  convert_back(wire, bytes, out, [](auto numbers, const auto& decoded) { numbers = decoded; });
 }
 
 void decode_add(Wire wire, std::span<const std::byte> bytes, std::span<Scalar> sum) {
-  check_sizes(wire, sum.size(), bytes.size());
-  if (sum.empty()) return;
-  switch (wire) {
-    case Wire::kFp32:
-      view(sum) += view<Scalar>(bytes);
-      break;
-    case Wire::kFp16:
-      view(sum) += view<Eigen::half>(bytes).cast<Scalar>();
-      break;
-    case Wire::kBf16:
-      view(sum) += view<Eigen::bfloat16>(bytes).cast<Scalar>();
-      break;
-  }
+  convert_back(wire, bytes, sum, [](auto numbers, const auto& decoded) { numbers += decoded; });
 }
 
 }  // namespace gradwire

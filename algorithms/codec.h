@@ -1,5 +1,6 @@
 // What dense numbers look like on the wire.  fp32 sends the arithmetic type itself (8 bytes in the
-// double build); fp16 and bf16 round to nearest even, as IEEE binary16 and bfloat16.
+// double build); fp16 and bf16 round to nearest even, as IEEE binary16 and bfloat16.  Encoded
+// numbers may lie at any address.
 #pragma once
 
 #include <cstddef>

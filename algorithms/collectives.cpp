@@ -217,6 +217,7 @@ void ring_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire) {
   if (n == 1) return;
   const auto range = [&](int c) { return chunk(values.size(), n, modulo(c, n)); };
   std::vector<Exchange> steps;
+  steps.reserve(2 * static_cast<std::size_t>(n - 1));
   const int right = modulo(me + 1, n);
   const int left = modulo(me - 1, n);
   for (int s = 0; s < n - 1; ++s)
@@ -393,8 +394,9 @@ void run_broadcast(Communicator& comm, std::size_t bytes) {
 }
 
 std::vector<std::size_t> block_sizes(const Communicator& comm, std::size_t bytes) {
-  std::vector<std::size_t> sizes;
-  for (int w = 0; w < comm.size(); ++w) sizes.push_back(chunk(bytes, comm.size(), w).size());
+  std::vector<std::size_t> sizes(static_cast<std::size_t>(comm.size()));
+  for (int w = 0; w < comm.size(); ++w)
+    sizes[static_cast<std::size_t>(w)] = chunk(bytes, comm.size(), w).size();
   return sizes;
 }
 

@@ -25,27 +25,27 @@ namespace gradwire {
 /// Sums `values` over the workers, in place.  With a 16-bit wire every hop rounds, as in DDP's
 /// compression hooks, and whoever sums last rounds its own copy too, so that all replicas end
 /// bit-equal.  Any N, any length.
-using AllReduce = void (*)(Communicator&, std::span<Scalar> values, Wire);
+using AllReduce = void (*)(Communicator& comm, std::span<Scalar> values, Wire wire);
 
 /// Ring (Patarasuk & Yuan 2009): reduce-scatter, then all-gather.
 /// 2(N-1); 2S - c_w - c_{w+1} with chunks of N (w+1 modulo N), which is 2(N-1)/N S where N divides.
-void ring_all_reduce(Communicator&, std::span<Scalar> values, Wire);
+void ring_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire);
 /// Recursive halving, then doubling (Thakur, Rabenseifner & Gropp 2005), among P = 2^k <= N
 /// workers. The even ones of the first 2(N-P) workers stay outside: each hands its buffer to its
 /// right neighbour before, and gets the sum after. Outside: 1; S.  Inside: 2k; 2(P-1)/P S where P
 /// divides n, else S - c_o for the halving plus, for the doubling, the aligned blocks of 1, 2, ..
 /// P/2 chunks of P around o (o: the rank inside, bits reversed).  The right neighbours of those
 /// outside send 1; S more.
-void halving_doubling_all_reduce(Communicator&, std::span<Scalar> values, Wire);
+void halving_doubling_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire);
 /// Binomial reduce to worker 0, binomial broadcast from it.
 /// children + (1 unless w = 0); S each; children: see tree_broadcast.
-void tree_all_reduce(Communicator&, std::span<Scalar> values, Wire);
+void tree_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire);
 /// Everyone sends to worker 0, which adds in rank order and sends the sum to everyone.
 /// Worker 0: N-1; (N-1) S.  Others: 1; S.
-void star_all_reduce(Communicator&, std::span<Scalar> values, Wire);
+void star_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire);
 /// Ring all-gather of all buffers, everyone adds them in rank order (every value is rounded once).
 /// N-1; (N-1) S.
-void all_gather_all_reduce(Communicator&, std::span<Scalar> values, Wire);
+void all_gather_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire);
 
 /// Throws std::invalid_argument naming `ring`, `halving-doubling`, `tree`, `star`, `allgather`.
 AllReduce find_all_reduce(const std::string& name);
@@ -53,24 +53,24 @@ AllReduce find_all_reduce(const std::string& name);
 /// Largest value over the workers: recursive doubling, workers inside and outside as in
 /// halving_doubling_all_reduce.  Outside: 1; 4.  Inside: k; 4k, and 1; 4 more for the right
 /// neighbours of those outside.
-std::int32_t all_reduce_max(Communicator&, std::int32_t value);
+std::int32_t all_reduce_max(Communicator& comm, std::int32_t value);
 
 /// Everyone's block, in rank order, on everyone: `sizes[w]` bytes come from worker w, known to all.
 /// Ring.  N-1; the sum of all blocks but that of worker w+1 (modulo N).
-std::vector<std::byte> ring_all_gather(Communicator&, std::span<const std::byte> mine,
+std::vector<std::byte> ring_all_gather(Communicator& comm, std::span<const std::byte> mine,
                                        std::span<const std::size_t> sizes);
 
 /// Everyone's block, in rank order, on `root` (empty elsewhere).
 /// Root: 0; 0.  Others: 1; their own block.
-std::vector<std::byte> gather(Communicator&, int root, std::span<const std::byte> mine,
+std::vector<std::byte> gather(Communicator& comm, int root, std::span<const std::byte> mine,
                               std::span<const std::size_t> sizes);
 
 /// The root's bytes on everyone: binomial tree, the largest subtree first, one after the other.
 /// children; S each: v = (w - root) mod N has a child v + 2^j for every 2^j below its lowest set
 /// bit (any j for v = 0) with v + 2^j < N.
-void tree_broadcast(Communicator&, int root, std::span<std::byte> buffer);
+void tree_broadcast(Communicator& comm, int root, std::span<std::byte> buffer);
 /// The root's bytes on everyone, all sends at once.  Root: N-1; (N-1) S.  Others: 0; 0.
-void star_broadcast(Communicator&, int root, std::span<std::byte> buffer);
+void star_broadcast(Communicator& comm, int root, std::span<std::byte> buffer);
 
 /// A collective as the `collective` command runs it.
 struct CollectiveRow {

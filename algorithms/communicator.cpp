@@ -1,7 +1,6 @@
 #include "algorithms/communicator.h"
 
-#include <time.h>
-
+#include <ctime>
 #include <stdexcept>
 #include <string>
 #include <utility>

@@ -1,6 +1,7 @@
 // Wire formats against the bit patterns of IEEE binary16 and bfloat16.
 #include "algorithms/codec.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
@@ -12,8 +13,8 @@ using namespace gradwire;
 
 namespace {
 
-constexpr Wire kWires[] = {Wire::kFp32, Wire::kFp16, Wire::kBf16};
-constexpr Wire kShortWires[] = {Wire::kFp16, Wire::kBf16};
+constexpr std::array kWires{Wire::kFp32, Wire::kFp16, Wire::kBf16};
+constexpr std::array kShortWires{Wire::kFp16, Wire::kBf16};
 
 std::vector<std::byte> encoded(Wire wire, const std::vector<Scalar>& values) {
   std::vector<std::byte> bytes(wire_bytes(wire, values.size()));
@@ -104,7 +105,7 @@ TEST_CASE("a 16-bit wire rounds to the nearest number of its format") {
 }
 
 TEST_CASE("a number's code depends neither on its place nor on alignment") {
-  const auto values = random_values(67);
+  const auto values = random_values(1100);
   for (const Wire wire : kWires) {
     const auto all = encoded(wire, values);
     const std::size_t width = wire_bytes(wire, 1);
@@ -120,7 +121,7 @@ TEST_CASE("a number's code depends neither on its place nor on alignment") {
 }
 
 TEST_CASE("decode_add adds what decode yields") {
-  const auto values = random_values(67);
+  const auto values = random_values(1100);
   for (const Wire wire : kWires) {
     const auto bytes = encoded(wire, values);
     std::vector<Scalar> sum(values.size(), Scalar(0.25));

@@ -20,10 +20,11 @@ class Clockwork final : public Communicator {
   Clockwork(int rank, int size, int lane, double& clock)
       : Communicator(rank, size, lane), clock_(clock) {}
 
-  void do_isend(int, std::span<const std::byte>, std::uint32_t) override {}
-  void do_irecv(int, std::span<std::byte>, std::uint32_t) override {}
-  void do_wait(std::uint32_t) override { clock_ += kWait; }
-  void do_charge(Phase, const Charge&) override { clock_ += kCharge; }
+  void do_isend(int /*to*/, std::span<const std::byte> /*payload*/, std::uint32_t /*id*/) override {
+  }
+  void do_irecv(int /*from*/, std::span<std::byte> /*buffer*/, std::uint32_t /*id*/) override {}
+  void do_wait(std::uint32_t /*id*/) override { clock_ += kWait; }
+  void do_charge(Phase /*phase*/, const Charge& /*charge*/) override { clock_ += kCharge; }
   void do_start(std::function<void(Communicator&)> job) override { job(second_lane()); }
   void do_finish() override { clock_ += kFinish; }
   double clock_s() const override { return clock_; }
