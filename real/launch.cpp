@@ -1,0 +1,314 @@
+#include "real/launch.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "algorithms/serial.h"
+#include "real/gloo_communicator.h"
+#include "real/interface.h"
+#include "real/workers.h"
+
+namespace gradwire {
+
+namespace {
+
+// What one worker reports to rank 0.
+struct WorkerReport {
+  WorkerOutcome outcome;
+  std::vector<Account> steps;
+  std::string interface;
+  bool batch_scheduling = false;
+};
+
+std::string pack(const WorkerReport& report) {
+  ByteWriter out;
+  out.put_array(report.outcome.loss);
+  out.put(report.outcome.metrics.size());
+  for (const auto& [name, series] : report.outcome.metrics) {
+    out.put_string(name);
+    out.put_array(series);
+  }
+  out.put_array(report.outcome.evaluations);
+  out.put(report.outcome.parameter_hash);
+  out.put_array(report.steps);
+  out.put_string(report.interface);
+  out.put(report.batch_scheduling);
+  return out.take();
+}
+
+WorkerReport unpack(const std::string& bytes) {
+  ByteReader in(bytes);
+  WorkerReport report;
+  report.outcome.loss = in.get_array<double>();
+  for (auto n = in.get<std::size_t>(); n > 0; --n) {
+    std::string name = in.get_string();
+    report.outcome.metrics[std::move(name)] = in.get_array<double>();
+  }
+  report.outcome.evaluations = in.get_array<EvaluationPoint>();
+  report.outcome.parameter_hash = in.get<std::uint64_t>();
+  report.steps = in.get_array<Account>();
+  report.interface = in.get_string();
+  report.batch_scheduling = in.get<bool>();
+  return report;
+}
+
+// Everyone's text on rank 0, in rank order; empty elsewhere.  Nobody returns before rank 0 has all,
+// so that no connection closes under a text still on its way.
+std::vector<std::string> gather_texts(Communicator& comm, const std::string& mine) {
+  std::uint64_t size = mine.size();
+  const auto size_bytes = [&] { return writable_bytes_of(std::span(&size, 1)); };
+  if (comm.rank() != 0) {
+    comm.send(0, size_bytes());
+    comm.send(0, bytes_of(std::span(mine)));
+    comm.recv(0, {});
+    return {};
+  }
+  std::vector<std::string> all{mine};
+  for (int rank = 1; rank < comm.size(); ++rank) {
+    comm.recv(rank, size_bytes());
+    all.emplace_back(size, '\0');
+    comm.recv(rank, writable_bytes_of(std::span(all.back())));
+  }
+  for (int rank = 1; rank < comm.size(); ++rank) comm.send(rank, {});
+  return all;
+}
+
+// Under the default policy Gloo's small messages cost up to a timer tick each: its event loop
+// preempts the thread that holds the lock it needs.  Threads started later inherit this.
+bool use_batch_scheduling() {
+  const sched_param parameters{};
+  return sched_setscheduler(0, SCHED_BATCH, &parameters) == 0;
+}
+
+// One worker from beginning to end.  Rank 0 returns all workers' reports.
+std::vector<std::string> run_worker(const Scenario& scenario, const Dataset& dataset,
+                                    const MeshOptions& options, const StepHook& hook) {
+  signal(SIGPIPE, SIG_IGN);  // a closed connection is an error of the write
+  const bool batch_scheduling = use_batch_scheduling();
+  const Mesh mesh = connect(options);
+  WorkerReport report{.outcome = train(*mesh.comm, scenario, dataset, hook),
+                      .steps = mesh.comm->steps(),
+                      .interface = mesh.interface,
+                      .batch_scheduling = batch_scheduling};
+  return gather_texts(*mesh.comm, pack(report));
+}
+
+std::string exactly(double value) {
+  std::ostringstream text;
+  text.precision(std::numeric_limits<double>::max_digits10);
+  text << value;
+  return text.str();
+}
+
+// Identifies this build: replicas are bit-equal only where the same code computes them.
+std::string program_fingerprint() {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a over 64-bit words
+  std::array<std::uint64_t, 8192> words{};
+  while (file) {
+    words.fill(0);
+    file.read(reinterpret_cast<char*>(words.data()), sizeof(words));  // NOLINT(*-reinterpret-cast)
+    for (const std::uint64_t word : words) hash = (hash ^ word) * 1099511628211ULL;
+  }
+  std::ostringstream text;
+  text << "build " << std::hex << hash;
+  return text.str();
+}
+
+// What workers must have in common; the keys are those of the command line.
+std::vector<std::pair<std::string, std::string>> agreement(const Scenario& s,
+                                                           const Dataset& dataset) {
+  return {{"algorithm", s.algorithm.text()},
+          {"model", s.model.name},
+          {"activation", s.model.activation},
+          {"bias", s.model.bias ? "on" : "off"},
+          {"dataset", s.dataset},
+          {"the data set's number of examples", std::to_string(dataset.train.labels.size())},
+          {"optimizer", s.optimizer.name},
+          {"learning-rate", exactly(s.optimizer.learning_rate)},
+          {"momentum", exactly(s.optimizer.momentum)},
+          {"batch-size", std::to_string(s.batch_size)},
+          {"batches", std::to_string(s.batches)},
+          {"seed", std::to_string(s.seed)},
+          {"the program", program_fingerprint()}};
+}
+
+// A fresh folder, gone with its contents at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "gradwire-XXXXXX").string()) {
+    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make " + path_);
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::vector<std::string> run_here(const Scenario& scenario, const Dataset& dataset,
+                                  const MeshOptions& common, const RealOptions& options) {
+  constexpr double kGrace_s = 2;
+  const TemporaryFolder folder;
+  const auto worker = [&](int rank) {
+    MeshOptions mesh = common;
+    mesh.rank = rank;
+    mesh.rendezvous = folder.path();
+    if (options.prepare) options.prepare(rank);
+    ByteWriter out;
+    out.put_strings(run_worker(scenario, dataset, mesh, options.hook));
+    return out.take();
+  };
+  const std::string reports =
+      run_workers(scenario.workers, std::min(kGrace_s, options.timeout_s), worker).front();
+  return ByteReader(reports).get_strings();
+}
+
+std::vector<std::string> run_on_cluster(const Scenario& scenario, const Dataset& dataset,
+                                        const MeshOptions& common, const RealOptions& options) {
+  const ClusterRank& cluster = *options.cluster;
+  if (cluster.size != scenario.workers)
+    throw std::invalid_argument("workers: " + cluster.launcher + " started " +
+                                std::to_string(cluster.size) + " processes, not " +
+                                std::to_string(scenario.workers));
+  if (options.rendezvous.empty())
+    throw std::invalid_argument("rendezvous: workers that " + cluster.launcher +
+                                " started need a folder that all hosts see");
+  MeshOptions mesh = common;
+  mesh.rank = cluster.rank;
+  mesh.rendezvous = options.rendezvous;
+  if (!cluster.job.empty()) mesh.rendezvous += "/gradwire-" + cluster.job;
+  return run_worker(scenario, dataset, mesh, options.hook);
+}
+
+Result make_result(const Scenario& scenario, const std::vector<std::string>& reports,
+                   const RealOptions& options) {
+  Rehearsal rehearsal;
+  std::vector<std::vector<Account>> steps;
+  bool batch_scheduling = true;
+  std::string interface;
+  for (const std::string& bytes : reports) {
+    WorkerReport report = unpack(bytes);
+    rehearsal.workers.push_back(std::move(report.outcome));
+    steps.push_back(std::move(report.steps));
+    batch_scheduling = batch_scheduling && report.batch_scheduling;
+    if (interface.empty()) interface = report.interface;
+  }
+  Result result;
+  result.scenario = scenario;
+  describe(rehearsal, result);
+  describe_times(steps, result);
+  result.network = {{"transport", "Gloo, TCP"},
+                    {"interface", interface.empty() ? "none" : interface},
+                    {"launcher", options.cluster ? options.cluster->launcher : "fork"},
+                    {"scheduling", batch_scheduling ? "SCHED_BATCH" : "default"},
+                    {"timeout_s", exactly(options.timeout_s)}};
+  if (!batch_scheduling)
+    result.warnings.emplace_back(
+        "SCHED_BATCH was refused: small messages take up to a timer tick longer");
+  if (scenario.gradient_error)
+    result.warnings.emplace_back("gradient-error is computed in simulation only");
+  return result;
+}
+
+int parse_number(const Environment& environment, const std::string& name, int least) {
+  const std::optional<std::string> text = environment(name);
+  if (!text) throw std::invalid_argument(name + " is not set, though the launcher's others are");
+  int number = 0;
+  const char* end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, number);
+  if (error != std::errc() || stop != end || number < least)
+    throw std::invalid_argument(name + "=" + *text + " is no number from " + std::to_string(least) +
+                                " on");
+  return number;
+}
+
+}  // namespace
+
+std::optional<ClusterRank> find_cluster_rank(const Environment& environment) {
+  struct Launcher {
+    const char *name, *rank, *size, *local_rank;
+    std::vector<std::string> job;  // variables that together name the run
+  };
+  const std::array<Launcher, 3> launchers{
+      {{"mpirun",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        {"PMIX_NAMESPACE"}},
+       {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+       {"torchrun",
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}}}};
+  for (const Launcher& launcher : launchers) {
+    if (!environment(launcher.rank)) continue;
+    ClusterRank found{.rank = parse_number(environment, launcher.rank, 0),
+                      .size = parse_number(environment, launcher.size, 1),
+                      .local_rank = parse_number(environment, launcher.local_rank, 0),
+                      .launcher = launcher.name,
+                      .job = ""};
+    if (found.rank >= found.size)
+      throw std::invalid_argument(std::string(launcher.rank) + "=" + std::to_string(found.rank) +
+                                  " is not below " + launcher.size + "=" +
+                                  std::to_string(found.size));
+    for (const std::string& variable : launcher.job)
+      if (const auto value = environment(variable))
+        found.job += (found.job.empty() ? "" : ".") + *value;
+    std::replace(found.job.begin(), found.job.end(), '/', '-');
+    return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<ClusterRank> find_cluster_rank() {
+  return find_cluster_rank([](const std::string& name) -> std::optional<std::string> {
+    const char* value = getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+}
+
+std::optional<Result> run_real(const Scenario& scenario, const Dataset& dataset,
+                               const RealOptions& options) {
+  if (scenario.workers < 1) throw std::invalid_argument("workers must be at least 1");
+  make_algorithm(
+      scenario.algorithm);  // bad options and models fail here, before any process starts
+  make_model(scenario.model, dataset.shape, scenario.seed);
+  BatchSource(dataset, scenario.batch_size, 0, scenario.workers, scenario.seed);
+  if (!options.interface.empty() && !options.prepare) find_interface(options.interface);
+  Scenario trained = scenario;
+  trained.gradient_error = false;  // would need every worker's gradient in one place
+  const MeshOptions mesh{.rank = 0,
+                         .size = scenario.workers,
+                         .rendezvous = "",
+                         .interface = options.interface,
+                         .timeout_s = options.timeout_s,
+                         .agreement = agreement(scenario, dataset)};
+  const std::vector<std::string> reports = options.cluster
+                                               ? run_on_cluster(trained, dataset, mesh, options)
+                                               : run_here(trained, dataset, mesh, options);
+  if (reports.empty()) return std::nullopt;
+  return make_result(scenario, reports, options);
+}
+
+}  // namespace gradwire

@@ -1,0 +1,122 @@
+#include "real/rendezvous.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+namespace gradwire {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+std::string seconds(double s) {
+  std::ostringstream text;
+  text << s << " s";
+  return text.str();
+}
+
+// "worker 2, worker 3" of "mesh-2", "mesh-3".
+std::string workers_of(const std::vector<std::string>& keys) {
+  std::string names;
+  for (const std::string& key : keys)
+    names += (names.empty() ? "worker " : ", worker ") +
+             key.substr(key.find_last_not_of("0123456789") + 1);
+  return names;
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(std::string folder, int rank, double timeout_s)
+    : folder_(std::move(folder)), rank_(rank), timeout_s_(timeout_s) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error || access(folder_.c_str(), W_OK | X_OK) != 0)
+    throw std::runtime_error("cannot write to the rendezvous folder " + folder_);
+}
+
+Rendezvous::~Rendezvous() {
+  for (const std::string& entry : mine_) unlink(entry.c_str());
+  rmdir(folder_.c_str());  // fails while it holds others' entries
+}
+
+void Rendezvous::put(const std::string& key, const std::string& value) {
+  const std::string target = path(key);
+  const std::string temporary = target + ".tmp" + std::to_string(getpid());
+  {
+    std::ofstream file(temporary, std::ios::binary);
+    file << value;
+    if (!file.flush()) {
+      unlink(temporary.c_str());
+      throw std::runtime_error("cannot write to the rendezvous folder " + folder_);
+    }
+  }
+  const int error = link(temporary.c_str(), target.c_str()) == 0 ? 0 : errno;
+  unlink(temporary.c_str());
+  if (error == EEXIST)
+    throw std::runtime_error("the rendezvous folder " + folder_ +
+                             " already has an entry of worker " + std::to_string(rank_) +
+                             ": another run uses it or has left it behind; give an empty folder");
+  if (error != 0) throw std::runtime_error("cannot write " + target + ": " + std::strerror(error));
+  mine_.push_back(target);
+}
+
+std::string Rendezvous::get(const std::string& key) const {
+  wait_for({key}, [&](const std::string& k) { return has(k); });
+  return read(key);
+}
+
+std::vector<std::string> Rendezvous::exchange(const std::string& mine, int size) {
+  std::vector<std::string> hellos, thanks;
+  for (int rank = 0; rank < size; ++rank) {
+    hellos.push_back("hello-" + std::to_string(rank));
+    thanks.push_back("thanks-" + std::to_string(rank));
+  }
+  put(hellos[static_cast<std::size_t>(rank_)], mine);
+  wait_for(hellos, [&](const std::string& key) { return has(key); });
+  std::vector<std::string> all;
+  for (const std::string& key : hellos) all.push_back(read(key));
+  put(thanks[static_cast<std::size_t>(rank_)], "");
+  // Whose hello has gone again has had all thanks and left.
+  wait_for(thanks, [&](const std::string& key) {
+    return has(key) || !has("hello-" + key.substr(std::strlen("thanks-")));
+  });
+  return all;
+}
+
+void Rendezvous::wait_for(std::vector<std::string> keys, const Condition& done) const {
+  constexpr std::chrono::milliseconds kFirstPause{1}, kLongestPause{50};
+  const auto deadline = Clock::now() + std::chrono::duration<double>(timeout_s_);
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    std::erase_if(keys, done);
+    if (keys.empty()) return;
+    if (Clock::now() > deadline)
+      throw std::runtime_error(workers_of(keys) + " did not come within " + seconds(timeout_s_) +
+                               " (rendezvous folder " + folder_ + ")");
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+bool Rendezvous::has(const std::string& key) const { return access(path(key).c_str(), R_OK) == 0; }
+
+std::string Rendezvous::read(const std::string& key) const {
+  std::ifstream file(path(key), std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw std::runtime_error(workers_of({key}) + " left during the rendezvous");
+  return text.str();
+}
+
+std::string Rendezvous::path(const std::string& key) const { return folder_ + "/" + key; }
+
+}  // namespace gradwire

@@ -1,0 +1,63 @@
+#include "real/rendezvous.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <thread>
+
+#include "tests/real/folder.h"
+
+using namespace gradwire;
+namespace fs = std::filesystem;
+
+TEST_CASE("Everyone gets everyone's text, also of no length, and the folder goes with the last") {
+  const Folder folder;
+  const std::string meeting = folder.path + "/a/b";
+  const std::vector<std::string> texts{"zero", "", std::string("t\0wo", 5)};
+  std::vector<std::vector<std::string>> got(3);
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < 3; ++rank)
+      threads.emplace_back([&, rank] {
+        const auto index = static_cast<std::size_t>(rank);
+        Rendezvous rendezvous(meeting, rank, 10);
+        got[index] = rendezvous.exchange(texts[index], 3);
+      });
+  }
+  for (const auto& all : got) CHECK(all == texts);
+  CHECK_FALSE(fs::exists(meeting));
+}
+
+TEST_CASE("An entry waits for its reader, and its owner removes it") {
+  const Folder folder;
+  const std::string meeting = folder.path + "/meeting";
+  Rendezvous reader(meeting, 0, 10);
+  reader.put("address-0", "there");
+  {
+    Rendezvous writer(meeting, 1, 10);
+    writer.put("address-1", "here");
+    CHECK(reader.get("address-1") == "here");
+  }
+  CHECK(fs::exists(meeting + "/address-0"));
+  CHECK_FALSE(fs::exists(meeting + "/address-1"));
+}
+
+TEST_CASE("Workers that do not come in time are named") {
+  const Folder folder;
+  Rendezvous rendezvous(folder.path + "/meeting", 1, 0.02);
+  CHECK_THROWS_WITH(rendezvous.exchange("", 4),
+                    Catch::StartsWith("worker 0, worker 2, worker 3 did not come within 0.02 s"));
+}
+
+TEST_CASE("An entry of another run is refused and left alone") {
+  const Folder folder;
+  std::ofstream(folder.path + "/hello-2") << "old";
+  {
+    Rendezvous rendezvous(folder.path, 2, 1);
+    CHECK_THROWS_WITH(rendezvous.put("hello-2", "new"), Catch::Contains("entry of worker 2"));
+  }
+  CHECK(fs::exists(folder.path + "/hello-2"));
+}
+
+TEST_CASE("A folder that cannot be made is named") {
+  CHECK_THROWS_WITH(Rendezvous("/proc/gradwire", 0, 1), Catch::Contains("/proc/gradwire"));
+}
