@@ -62,6 +62,8 @@ class Dad final : public Algorithm {
       Rows& mine = rows.emplace_back(Rows{trace.map, trace.delta.rows(), {}});
       append(mine.block, trace.activation);
       append(mine.block, trace.delta);
+      worker.comm.charge(Phase::kReduction,
+                         pass_work(trace.activation.size() + trace.delta.size(), 0, 2));
       overlap.start([this, &mine](Communicator& comm) { exchange_block(comm, mine.block); });
     };
     sink.direct = [&](int parameter, const Matrix& gradient, const Work& /*work*/) {

@@ -36,6 +36,8 @@ class Edad final : public Algorithm {
       const auto map = static_cast<std::size_t>(trace.map);
       append(blocks[map], trace.activation);
       if (map == last) append(blocks[map], trace.delta);
+      worker.comm.charge(Phase::kReduction,
+                         {.flops = 0, .memory_bytes = 2 * static_cast<double>(blocks[map].size())});
       overlap.start([&block = blocks[map]](Communicator& comm) {
         const std::vector<std::size_t> sizes(static_cast<std::size_t>(comm.size()), block.size());
         block = ring_all_gather(comm, block, sizes);
@@ -64,7 +66,7 @@ class Edad final : public Algorithm {
   static void form(Worker& worker, const std::vector<std::vector<std::byte>>& blocks,
                    Gradients& gradients) {
     const std::vector<LinearMap>& maps = worker.model.linear_maps();
-    const Index numbers = static_cast<Index>(blocks.back().size() / sizeof(Scalar));
+    const auto numbers = static_cast<Index>(blocks.back().size() / sizeof(Scalar));
     const Index rows = numbers / (maps.back().in + maps.back().out);  // of all workers
     const double factor = 1 / static_cast<double>(worker.global_batch);
     Matrix delta(rows, maps.back().out);

@@ -15,12 +15,6 @@ Index total_size(std::span<Matrix* const> parts) {
   return total;
 }
 
-std::vector<Matrix*> pointers(Gradients& gradients) {
-  std::vector<Matrix*> result;
-  for (Matrix& gradient : gradients) result.push_back(&gradient);
-  return result;
-}
-
 }  // namespace
 
 Matrix weight_gradient(Communicator& comm, Phase phase, const Matrix& activation,
@@ -93,6 +87,12 @@ void form_bias_gradients(Worker& worker, BackwardPass& pass) {
       pass.gradients[static_cast<std::size_t>(bias)] =
           column_sums(worker.comm, Phase::kBackward, trace.delta);
   }
+}
+
+std::vector<Matrix*> pointers(std::vector<Matrix>& matrices) {
+  std::vector<Matrix*> result(matrices.size());
+  std::transform(matrices.begin(), matrices.end(), result.begin(), [](Matrix& m) { return &m; });
+  return result;
 }
 
 std::vector<Matrix*> bias_gradients(const Model& model, Gradients& gradients) {

@@ -42,6 +42,9 @@ BackwardPass collect_backward(Worker& worker);
 /// Forms the bias gradients of all traces that have one: pass.gradients[map.bias].
 void form_bias_gradients(Worker& worker, BackwardPass& pass);
 
+/// Pointers to all of them, in order.
+std::vector<Matrix*> pointers(std::vector<Matrix>& matrices);
+
 /// The gradients of all biases, of all parameters outside linear maps; in parameter order.
 std::vector<Matrix*> bias_gradients(const Model& model, Gradients& gradients);
 std::vector<Matrix*> direct_gradients(const Model& model, Gradients& gradients);

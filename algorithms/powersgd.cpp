@@ -71,7 +71,7 @@ void charged_orthogonalize(Communicator& comm, Matrix& p, double epsilon) {
   comm.charge(kCompression, orthogonalize_work(p.rows(), p.cols()));
 }
 
-// a b, a^T b and a b^T, charged.
+// a b, and gradient = p q^T, charged.
 Matrix product(Communicator& comm, const Matrix& a, const Matrix& b) {
   Matrix c(a.rows(), b.cols());
   c.noalias() = a * b;
@@ -83,18 +83,12 @@ void decompress(Communicator& comm, const Matrix& p, const Matrix& q, Matrix& gr
   comm.charge(kCompression, gemm_work(p.rows(), p.cols(), q.rows()));
 }
 
-std::vector<Matrix*> pointers(std::vector<Matrix>& matrices) {
-  std::vector<Matrix*> result;
-  for (Matrix& m : matrices) result.push_back(&m);
-  return result;
-}
-
 }  // namespace
 
 void power_sgd(Communicator& comm, std::span<Matrix* const> gradients,
                std::span<PowerSgdState* const> states, AllReduce all_reduce, double epsilon) {
   std::vector<Matrix> p(gradients.size());
-  std::vector<Matrix*> q;
+  std::vector<Matrix*> q(gradients.size());
   const auto target = [&](std::size_t i) -> const Matrix& {
     return states[i]->error.size() > 0 ? states[i]->error : *gradients[i];
   };
@@ -106,7 +100,7 @@ void power_sgd(Communicator& comm, std::span<Matrix* const> gradients,
     }
     charged_orthogonalize(comm, state.q, epsilon);
     p[i] = product(comm, target(i), state.q);
-    q.push_back(&state.q);
+    q[i] = &state.q;
   }
   all_reduce_packed(comm, pointers(p), all_reduce);
   for (std::size_t i = 0; i < gradients.size(); ++i) {

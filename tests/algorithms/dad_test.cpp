@@ -15,12 +15,12 @@ constexpr std::int64_t kGradients = (7 * 5 + 5 + 5 * 3 + 3) * kWord;
 }  // namespace
 
 TEST_CASE("dAD applies the exact mean gradient by every exchange") {
-  const auto options =
-      GENERATE("exchange=allgather", "exchange=star", "exchange=star-reduced",
+  const std::string options =
+      GENERATE(as<std::string>{}, "exchange=allgather", "exchange=star", "exchange=star-reduced",
                "exchange=allgather,overlap=off", "exchange=star-reduced,overlap=off");
   const int workers = GENERATE(1, 2, 3, 5, 8, 24);
   CAPTURE(options, workers);
-  const TrainingRun run = run_training("dad:" + std::string(options), workers);
+  const TrainingRun run = run_training("dad:" + options, workers);
   CHECK(gradient_error(run) < 1e-6);
   CHECK(replicas_equal(run));
   CHECK(relative_difference(run.parameters(), run_training("dsgd", workers).parameters()) < 1e-6);

@@ -6,13 +6,16 @@
 
 using namespace gradwire;
 
+namespace {
+constexpr std::int64_t kWord = sizeof(Scalar);
+}
+
 TEST_CASE("edAD applies the exact mean gradient") {
   const int workers = GENERATE(1, 2, 3, 5, 8, 24);
-  const auto activation = GENERATE("relu", "tanh", "sigmoid");
-  const auto overlap = GENERATE("on", "off");
+  const std::string activation = GENERATE(as<std::string>{}, "relu", "tanh", "sigmoid");
+  const std::string overlap = GENERATE(as<std::string>{}, "on", "off");
   CAPTURE(workers, activation, overlap);
-  Scenario scenario =
-      small_scenario("edad:overlap=" + std::string(overlap), workers, "mlp:7-6-5-3");
+  Scenario scenario = small_scenario("edad:overlap=" + overlap, workers, "mlp:7-6-5-3");
   scenario.model.activation = activation;
   const TrainingRun run = run_training(scenario);
   CHECK(gradient_error(run) < 1e-6);
@@ -32,9 +35,8 @@ TEST_CASE("edAD sends all activations but only the last deltas") {
   const int workers = GENERATE(1, 2, 3, 5, 8, 24);
   const TrainingRun run = run_training("edad", workers);
   for (std::size_t w = 0; w < run.steps.size(); ++w) {
-    CHECK(run.sent(w).messages_sent == 2 * (workers - 1));
-    CHECK(run.sent(w).bytes_sent ==
-          (workers - 1) * 4 * (7 + 5 + 3) * static_cast<std::int64_t>(sizeof(Scalar)));
+    CHECK(run.sent(w).messages_sent == 2 * run.peers());
+    CHECK(run.sent(w).bytes_sent == run.peers() * 4 * (7 + 5 + 3) * kWord);
   }
 }
 

@@ -11,6 +11,7 @@ using namespace gradwire;
 
 namespace {
 
+constexpr std::int64_t kWord = sizeof(Scalar);
 const std::string kModel = "mlp:40-30-5";
 
 Matrix random_matrix(Index rows, Index cols, std::uint64_t seed) {
@@ -108,14 +109,14 @@ TEST_CASE("Error feedback telescopes: applied so far plus mean residual is what 
 }
 
 TEST_CASE("PowerSGD at full rank applies the exact mean gradient") {
-  const auto options =
-      GENERATE("error-feedback=on", "error-feedback=off", "warm-start=off",
+  const std::string options =
+      GENERATE(as<std::string>{}, "error-feedback=on", "error-feedback=off", "warm-start=off",
                "exchange=halving-doubling", "exchange=tree", "exchange=star", "exchange=allgather",
                "overlap=off", "orthogonalization-epsilon=1e-8");
   const int workers = GENERATE(1, 2, 5);
   CAPTURE(options, workers);
-  const TrainingRun run = run_training(
-      "powersgd:rank=40,min-compression-rate=0," + std::string(options), workers, kModel);
+  const TrainingRun run =
+      run_training("powersgd:rank=40,min-compression-rate=0," + options, workers, kModel);
   CHECK(gradient_error(run) < 1e-5);
   CHECK(replicas_equal(run));
 }
@@ -139,17 +140,15 @@ TEST_CASE("PowerSGD sends two packed factors and what it does not compress, each
   CAPTURE(workers);
   // rank 2: 40x30 goes as 2 x 70 numbers, 30x5 as 2 x 35 (140 < 150); 35 biases
   const TrainingRun run = run_training("powersgd:rank=2", workers, kModel);
-  CHECK(run.sent_by_all().bytes_sent ==
-        2 * (workers - 1) * (140 + 70 + 35) * static_cast<std::int64_t>(sizeof(Scalar)));
+  CHECK(run.sent_by_all().bytes_sent == 2 * run.peers() * (140 + 70 + 35) * kWord);
   for (std::size_t w = 0; w < run.steps.size(); ++w)
-    CHECK(run.sent(w).messages_sent == 3 * 2 * (workers - 1));
+    CHECK(run.sent(w).messages_sent == 3 * 2 * run.peers());
 }
 
 TEST_CASE("PowerSGD sends a weight whole where factors are not enough smaller") {
   // at rate 3 the 30x5 weight stays whole: 210 > 150
   const TrainingRun run = run_training("powersgd:rank=2,min-compression-rate=3", 3, kModel);
-  CHECK(run.sent_by_all().bytes_sent ==
-        2 * 2 * (140 + 150 + 35) * static_cast<std::int64_t>(sizeof(Scalar)));
+  CHECK(run.sent_by_all().bytes_sent == 2 * run.peers() * (140 + 150 + 35) * kWord);
 }
 
 TEST_CASE("The authors' PowerSGD gathers each factor and each uncompressed parameter") {
@@ -157,9 +156,8 @@ TEST_CASE("The authors' PowerSGD gathers each factor and each uncompressed param
   const TrainingRun run = run_training("powersgd:rank=2,flavour=authors", workers, kModel);
   CHECK(replicas_equal(run));
   for (std::size_t w = 0; w < run.steps.size(); ++w) {
-    CHECK(run.sent(w).messages_sent == (2 * 2 + 2) * (workers - 1));
-    CHECK(run.sent(w).bytes_sent ==
-          (workers - 1) * (140 + 70 + 35) * static_cast<std::int64_t>(sizeof(Scalar)));
+    CHECK(run.sent(w).messages_sent == (2 * 2 + 2) * run.peers());
+    CHECK(run.sent(w).bytes_sent == run.peers() * (140 + 70 + 35) * kWord);
   }
 }
 

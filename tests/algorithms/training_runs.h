@@ -25,6 +25,7 @@ struct TrainingRun {
   std::vector<std::vector<Account>> accounts;  ///< by worker: set-up, then one per step
 
   const std::vector<Matrix>& parameters() const { return steps.front().back().parameters; }
+  std::int64_t peers() const { return static_cast<std::int64_t>(steps.size()) - 1; }
   /// What a worker sent in its last step.
   Traffic sent(std::size_t worker) const {
     const Traffic& before = accounts[worker][accounts[worker].size() - 2].traffic;

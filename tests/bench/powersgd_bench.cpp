@@ -1,0 +1,46 @@
+// What PowerSGD costs a worker for one layer on one core, communication left out: the whole step
+// with error feedback, and its Gram-Schmidt alone.
+#include <benchmark/benchmark.h>
+
+#include "algorithms/in_process.h"
+#include "algorithms/powersgd.h"
+#include "models/model.h"
+#include "models/random.h"
+
+namespace {
+
+using namespace gradwire;
+
+Matrix normal_matrix(Index rows, Index cols, std::uint64_t id) {
+  Matrix m(rows, cols);
+  RandomStream(1, Purpose::kSyntheticTensor, id).fill_normal(m);
+  return m;
+}
+
+// Arguments: width of the layer (square), rank.
+void power_sgd_step(benchmark::State& state) {
+  make_model({.name = "mlp:1-1"}, {.features = 1, .classes = 1}, 1);  // sets one BLAS thread
+  const Index n = state.range(0);
+  run_in_process({.workers = 1}, [&](Communicator& comm) {
+    Matrix gradient = normal_matrix(n, n, 1);
+    PowerSgdState kept{normal_matrix(n, state.range(1), 2), Matrix::Zero(n, n)};
+    Matrix* const gradients[] = {&gradient};
+    PowerSgdState* const states[] = {&kept};
+    for (auto _ : state) power_sgd(comm, gradients, states, ring_all_reduce, 0);
+  });
+}
+BENCHMARK(power_sgd_step)->Args({1024, 1})->Args({1024, 4})->Args({1024, 16});
+
+void gram_schmidt(benchmark::State& state) {
+  const Matrix start = normal_matrix(state.range(0), state.range(1), 1);
+  for (auto _ : state) {
+    Matrix p = start;
+    orthogonalize(p, 0);
+    benchmark::DoNotOptimize(p.data());
+  }
+}
+BENCHMARK(gram_schmidt)->Args({1024, 4})->Args({1024, 16});
+
+}  // namespace
+
+BENCHMARK_MAIN();
