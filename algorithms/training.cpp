@@ -70,8 +70,10 @@ class StepFigures {
   int workers_;
 };
 
-std::vector<Eigen::MatrixXd> sum_over_workers(const std::vector<Snapshot>& by_rank) {
-  std::vector<Eigen::MatrixXd> sum;
+using Doubles = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+std::vector<Doubles> sum_over_workers(const std::vector<Snapshot>& by_rank) {
+  std::vector<Doubles> sum;
   for (const Matrix& m : by_rank.front().values) sum.emplace_back(m.cast<double>());
   for (std::size_t w = 1; w < by_rank.size(); ++w)
     for (std::size_t p = 0; p < sum.size(); ++p) sum[p] += by_rank[w].values[p].cast<double>();
@@ -85,7 +87,7 @@ double gradient_error(const std::vector<Snapshot>& by_rank, double global_batch)
   double difference = 0;
   double norm = 0;
   for (std::size_t p = 0; p < applied.size(); ++p) {
-    const Eigen::MatrixXd exact = sum[p] / global_batch;
+    const Doubles exact = sum[p] / global_batch;
     difference += (applied[p].cast<double>() - exact).squaredNorm();
     norm += exact.squaredNorm();
   }

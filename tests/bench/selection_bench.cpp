@@ -1,9 +1,11 @@
-// What selection costs on one core, at the sizes of issue-style claims: 10 million values.
+// What selection costs on one core: 10 million normal values, whole or a worker's share of them.
 #include <benchmark/benchmark.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 
+#include "algorithms/partition.h"
 #include "algorithms/selection.h"
 
 namespace {
@@ -88,6 +90,40 @@ void random_selection(benchmark::State& state) {
         random_k(kLarge, 100'000, RandomStream(1, Purpose::kSelection)).indices.data());
 }
 BENCHMARK(random_selection)->Unit(benchmark::kMillisecond);
+
+// MiCRO: a worker scans its N-th.
+void micro_selection(benchmark::State& state) {
+  const auto values = normal_values(kLarge);
+  const auto share = kLarge / static_cast<std::size_t>(state.range(0));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(at_least(std::span(values).first(share), Scalar{3.29F}));
+}
+BENCHMARK(micro_selection)->RangeMultiplier(4)->Range(1, 64)->Unit(benchmark::kMicrosecond);
+
+// DEFT: top-k of the pieces in a worker's bin (the norms, a pass over all, are apart); layers like
+// a ResNet's, sizes growing by half.
+void deft_selection(benchmark::State& state) {
+  const auto values = normal_values(kLarge);
+  const int workers = static_cast<int>(state.range(0));
+  std::vector<std::size_t> tensors{0};
+  for (std::size_t size = 20'000; tensors.back() + size < kLarge; size += size / 2)
+    tensors.push_back(tensors.back() + size);
+  tensors.push_back(kLarge);
+  const auto bounds = deft_pieces(tensors, workers);
+  std::vector<double> norms;
+  std::vector<double> costs;
+  for (std::size_t p = 0; p + 1 < bounds.size(); ++p)
+    norms.push_back(std::sqrt(static_cast<double>(bounds[p + 1] - bounds[p])));
+  const auto counts = deft_counts(norms, bounds, 10'000);
+  for (std::size_t p = 0; p < norms.size(); ++p)
+    costs.push_back(norms[p] * norms[p] * std::log2(static_cast<double>(counts[p] + 1)));
+  const auto bin = lpt_bins(costs, workers).front();
+  for (auto _ : state)
+    for (const std::size_t p : bin)
+      benchmark::DoNotOptimize(
+          top_k(std::span(values).subspan(bounds[p], bounds[p + 1] - bounds[p]), counts[p]));
+}
+BENCHMARK(deft_selection)->RangeMultiplier(4)->Range(1, 64)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 
