@@ -1,13 +1,13 @@
 #include "real/launch.h"
 
 #include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -294,7 +294,7 @@ std::optional<Result> run_real(const Scenario& scenario, const Dataset& dataset,
   make_algorithm(
       scenario.algorithm);  // bad options and models fail here, before any process starts
   make_model(scenario.model, dataset.shape, scenario.seed);
-  BatchSource(dataset, scenario.batch_size, 0, scenario.workers, scenario.seed);
+  const BatchSource enough(dataset, scenario.batch_size, 0, scenario.workers, scenario.seed);
   if (!options.interface.empty() && !options.prepare) find_interface(options.interface);
   Scenario trained = scenario;
   trained.gradient_error = false;  // would need every worker's gradient in one place

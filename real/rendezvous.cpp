@@ -84,8 +84,9 @@ std::vector<std::string> Rendezvous::exchange(const std::string& mine, int size)
   }
   put(hellos[static_cast<std::size_t>(rank_)], mine);
   wait_for(hellos, [&](const std::string& key) { return has(key); });
-  std::vector<std::string> all;
-  for (const std::string& key : hellos) all.push_back(read(key));
+  std::vector<std::string> all(hellos.size());
+  std::transform(hellos.begin(), hellos.end(), all.begin(),
+                 [&](const std::string& key) { return read(key); });
   put(thanks[static_cast<std::size_t>(rank_)], "");
   // Whose hello has gone again has had all thanks and left.
   wait_for(thanks, [&](const std::string& key) {
