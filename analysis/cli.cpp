@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <iterator>
 #include <new>
 #include <ostream>
 #include <stdexcept>
@@ -77,8 +76,7 @@ int dispatch(const std::vector<std::string>& words, const Streams& streams) {
   const auto command =
       std::find_if(all.begin(), all.end(), [&](const Command& c) { return c.name == words[0]; });
   if (command == all.end()) {
-    std::vector<std::string> names;
-    for (const Command& c : all) names.push_back(c.name);
+    const std::vector<std::string> names = collect(all, &Command::name);
     const std::string what = words[0].starts_with('-') ? "option " : "command ";
     throw UsageError("unknown " + what + words[0] + did_you_mean(words[0], names) +
                      "; known: " + join(names));
@@ -87,10 +85,8 @@ int dispatch(const std::vector<std::string>& words, const Streams& streams) {
     streams.out << command_help(*command);
     return 0;
   }
-  std::vector<std::string> command_line{"gradwire"};
-  std::transform(words.begin(), words.end(), std::back_inserter(command_line), quoted);
   return command->run(Arguments(command->flags, {words.begin() + 1, words.end()}),
-                      join(command_line, " "), streams);
+                      "gradwire " + join(collect(words, quoted), " "), streams);
 }
 
 }  // namespace

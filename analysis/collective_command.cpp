@@ -139,6 +139,7 @@ int collective(const Arguments& arguments, const std::string& /*command_line*/,
   check_memory(scenario.workers, *std::max_element(sizes.begin(), sizes.end()));
   check_platform(scenario);
   std::vector<Measurement> measurements;
+  measurements.reserve(sizes.size());
   for (const std::size_t size : sizes) measurements.push_back(measure(row, scenario, size));
   streams.out << (arguments.has("json") ? dump(as_json(row, scenario, measurements))
                                         : as_text(row, scenario, measurements));

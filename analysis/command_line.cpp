@@ -13,25 +13,11 @@ namespace {
 
 constexpr const char* kPositional = " ";  // a name that no flag has
 constexpr std::size_t kHelpColumn = 30;
-constexpr std::size_t kHelpWidth = 100;
 
-// "  --key ARGUMENT", then the help from kHelpColumn on, broken between words.
 std::string flag_help(const Flag& flag) {
-  std::string line = "  --" + flag.key + (flag.argument.empty() ? "" : " " + flag.argument);
-  std::string text;
-  if (line.size() + 1 >= kHelpColumn) {
-    text = line + "\n";
-    line.clear();
-  }
-  line.resize(kHelpColumn, ' ');
-  for (const std::string& word : split(flag.help, ' ')) {
-    if (line.size() + word.size() > kHelpWidth) {
-      text += line.substr(0, line.size() - 1) + "\n";
-      line.assign(kHelpColumn, ' ');
-    }
-    line += word + " ";
-  }
-  return text + line.substr(0, line.size() - 1) + "\n";
+  std::string name = "  --" + flag.key;
+  if (!flag.argument.empty()) name += " " + flag.argument;
+  return entry(name, flag.help, kHelpColumn);
 }
 
 po::options_description describe(const std::vector<Flag>& flags) {
@@ -61,15 +47,14 @@ Flag field_flag(const Field& field) {
   const std::string fallback = field.get(Scenario{});
   if (!field.argument.empty() && !fallback.empty()) help += " (default " + fallback + ")";
   return {field.key, field.argument, help, field.group,
-          /*several=*/field.list && field.key == "algorithm"};
+          /*several=*/field.separator == ' '};
 }
 
 Arguments::Arguments(const std::vector<Flag>& flags, const std::vector<std::string>& words) {
   namespace style = po::command_line_style;
   po::positional_options_description positional;
   positional.add(kPositional, -1);
-  std::vector<std::string> keys;
-  for (const Flag& flag : flags) keys.push_back("--" + flag.key);
+  const auto keys = collect(flags, [](const Flag& flag) { return "--" + flag.key; });
   try {
     const auto description = describe(flags);
     const auto parsed =
@@ -109,8 +94,8 @@ void Arguments::apply_to(Grid& grid) const {
   for (const Field& field : scenario_fields()) {
     const auto found = values_.find(field.key);
     if (found == values_.end()) continue;
-    const bool commas = field.list && field.key != "algorithm";
-    grid.set(field, commas ? split(found->second.front(), ',') : found->second);
+    const bool one_word = field.separator != 0 && field.separator != ' ';
+    grid.set(field, one_word ? split(found->second.front(), field.separator) : found->second);
   }
 }
 

@@ -111,14 +111,14 @@ std::vector<Field> network_fields() {
        .argument = "N,...",
        .help = "numbers of workers",
        .kind = Field::Kind::kNumber,
-       .list = true,
+       .separator = ',',
        .set = [](Scenario& s, Text v) { s.workers = parse_count("workers", v); },
        .get = [](const Scenario& s) { return std::to_string(s.workers); }},
       {.key = "bandwidth",
        .group = group,
        .argument = "RATE,...",
        .help = "rates of the links at the workers instead of the file's, e.g. 100Mbps,1Gbps",
-       .list = true,
+       .separator = ',',
        .timing_only = true,
        .set =
            [](Scenario& s, Text v) {
@@ -132,7 +132,7 @@ std::vector<Field> network_fields() {
        .group = group,
        .argument = "TIME,...",
        .help = "latencies of the links at the workers instead of the file's, e.g. 50us,20ms",
-       .list = true,
+       .separator = ',',
        .timing_only = true,
        .set = [](Scenario& s, Text v) { s.latency_s = parse_override("latency", v, parse_time_s); },
        .get =
@@ -254,7 +254,7 @@ std::vector<Field> training_fields() {
        .group = group,
        .argument = "NAME[:KEY=VALUE,...] ...",
        .help = "one or several algorithms from `gradwire list algorithms`",
-       .list = true,
+       .separator = ' ',
        .set = [](Scenario& s, Text v) { s.algorithm = parse_algorithm_spec(v); },
        .get = [](const Scenario& s) { return s.algorithm.text(); }},
   };
@@ -305,12 +305,12 @@ const std::vector<Field>& scenario_fields() {
 }
 
 const Field& find_field(const std::string& key) {
-  std::vector<std::string> known;
-  for (const Field& field : scenario_fields()) {
-    if (field.key == key) return field;
-    known.push_back(field.key);
-  }
-  throw std::invalid_argument("unknown key " + key + did_you_mean(key, known));
+  const std::vector<Field>& fields = scenario_fields();
+  const auto found =
+      std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+  if (found != fields.end()) return *found;
+  throw std::invalid_argument("unknown key " + key +
+                              did_you_mean(key, collect(fields, &Field::key)));
 }
 
 std::string mathematics_key(const Scenario& scenario) {
@@ -323,7 +323,7 @@ std::string mathematics_key(const Scenario& scenario) {
 
 void Grid::set(const Field& field, const std::vector<std::string>& values) {
   if (values.empty()) throw std::invalid_argument(field.key + ": no value");
-  if (values.size() > 1 && !field.list)
+  if (values.size() > 1 && field.separator == 0)
     throw std::invalid_argument(field.key + ": takes one value, not " + join(values));
   std::vector<std::string> canonical;
   for (const std::string& value : values) {

@@ -18,7 +18,7 @@ struct Field {
   std::string argument;  ///< what the help shows for the value; empty for a switch
   std::string help;
   Kind kind = Kind::kText;
-  bool list = false;         ///< `run` takes several values
+  char separator = 0;        ///< between a list's values; ' ': words of their own; 0: no list
   bool timing_only = false;  ///< changes the times, never the numbers
   /// Throws std::invalid_argument "KEY: \"VALUE\" is not ...".
   void (*set)(Scenario& scenario, const std::string& value) = nullptr;

@@ -109,34 +109,33 @@ std::string traits(const ordered_json& item) {
 }
 
 std::string option_text(const ordered_json& option) {
-  std::string text =
-      "    " + option.at("key").get<std::string>() + "=" + option.at("default").get<std::string>();
-  if (text.size() < 24) text.resize(24, ' ');
-  text += "  " + option.at("help").get<std::string>();
+  constexpr std::size_t kColumn = 28;
+  auto help = option.at("help").get<std::string>();
   const auto allowed = option.at("allowed").get<std::vector<std::string>>();
-  if (!allowed.empty()) text += " (" + join(allowed, "|") + ")";
-  return text + "\n";
+  if (!allowed.empty()) help += " (" + join(allowed, "|") + ")";
+  return entry(
+      "    " + option.at("key").get<std::string>() + "=" + option.at("default").get<std::string>(),
+      help, kColumn);
 }
 
-std::string as_text(const ordered_json& items) {
-  std::size_t width = 0;
-  for (const auto& item : items) width = std::max(width, item.at("name").get<std::string>().size());
+std::string name_of(const ordered_json& item) { return item.at("name"); }
+
+std::string as_text(const ordered_json& items, bool with_options) {
+  std::size_t column = 0;
+  for (const auto& item : items) column = std::max(column, name_of(item).size() + 2);
   std::string text;
   for (const auto& item : items) {
-    auto name = item.at("name").get<std::string>();
-    name.resize(width, ' ');
-    text += name + "  " + item.at("summary").get<std::string>();
-    if (item.contains("options")) text += " [" + traits(item) + "]";
-    text += "\n";
-    if (item.contains("options"))
-      for (const auto& option : item.at("options")) text += option_text(option);
+    auto summary = item.at("summary").get<std::string>();
+    if (item.contains("options")) summary += " [" + traits(item) + "]";
+    text += entry(name_of(item), summary, column);
+    if (!with_options || !item.contains("options")) continue;
+    for (const auto& option : item.at("options")) text += option_text(option);
   }
   return text;
 }
 
 int list(const Arguments& arguments, const std::string& /*command_line*/, const Streams& streams) {
-  std::vector<std::string> names;
-  for (const Catalogue& catalogue : catalogues()) names.push_back(catalogue.name);
+  std::vector<std::string> names = collect(catalogues(), &Catalogue::name);
   names.emplace_back("schema");
   const auto& words = arguments.positional();
   if (words.empty() || words.size() > 2) throw UsageError("list needs one of: " + join(names));
@@ -148,14 +147,14 @@ int list(const Arguments& arguments, const std::string& /*command_line*/, const 
     if (catalogue.name != words[0]) continue;
     ordered_json items = catalogue.items();
     if (words.size() == 2) {
-      std::vector<std::string> known;
-      for (const auto& item : items) known.push_back(item.at("name"));
+      const std::vector<std::string> known = collect(items, name_of);
       const auto found = std::find(known.begin(), known.end(), words[1]);
       if (found == known.end())
         throw UsageError("unknown name " + words[1] + did_you_mean(words[1], known));
       items = ordered_json::array({items.at(static_cast<std::size_t>(found - known.begin()))});
     }
-    streams.out << (arguments.has("json") ? dump(items) : as_text(items));
+    const bool with_options = words.size() == 2 || arguments.has("options");
+    streams.out << (arguments.has("json") ? dump(items) : as_text(items, with_options));
     return 0;
   }
   throw UsageError("unknown list " + words[0] + did_you_mean(words[0], names) +
@@ -175,7 +174,8 @@ Command list_command() {
   gradwire list platforms --json
   gradwire list schema > report.schema.json
 )",
-          .flags = {{"json", "", "print JSON"}},
+          .flags = {{"options", "", "show every algorithm's options, as NAME does for one"},
+                    {"json", "", "print JSON, options included"}},
           .run = list};
 }
 

@@ -39,7 +39,7 @@ class Row {
       null(key, reason);
     }
   }
-  // A list per batch; `key` may be a path.
+  // A list per batch.
   ordered_json series(const std::string& key, const std::vector<double>& values,
                       const std::string& reason) {
     ordered_json list = ordered_json::array();
@@ -129,10 +129,10 @@ void add_mathematics(Row& row, const Result& r) {
   row["effective_rank"] = ordered_json::object();
   row["metrics"] = ordered_json::object();
   for (const auto& [name, series] : r.metrics) {
-    const bool rank = name.starts_with(kLayerRank);
-    const std::string object = rank ? "effective_rank" : "metrics";
-    const std::string key = rank ? name.substr(std::string(kLayerRank).size()) : name;
-    row[object][key] = row.series(object + "/" + key, series, "not defined in every batch");
+    const auto slash = name.starts_with(kLayerRank) ? name.find('/') : std::string::npos;
+    const bool rank = slash != std::string::npos;
+    row[rank ? "effective_rank" : "metrics"][rank ? name.substr(slash + 1) : name] =
+        row.series(name, series, "not defined in every batch");
   }
   add_evaluations(row, r);
   row["replicas_equal"] = r.replicas_equal;

@@ -81,7 +81,7 @@ void check(const std::vector<Scenario>& scenarios, const std::vector<Group>& gro
   for (const Group& g : groups) {
     const Scenario& s = scenarios[g.members.front()];
     const Dataset& dataset = datasets.of(s);
-    BatchSource(dataset, s.batch_size, 0, s.workers, s.seed);
+    static_cast<void>(BatchSource(dataset, s.batch_size, 0, s.workers, s.seed));
     bool& checked = models[{s.model.name, s.model.activation, s.dataset}];
     if (std::exchange(checked, true)) continue;
     const auto model = make_model(s.model, dataset.shape, s.seed);

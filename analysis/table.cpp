@@ -115,12 +115,11 @@ std::string align(const std::vector<std::vector<std::string>>& rows) {
   std::string text;
   for (const Cells& row : rows) {
     std::string line = row.front();
-    for (std::size_t c = 0; c < row.size() && row.size() > 1; ++c) {
-      const std::string padding(widths[c] - row[c].size(), ' ');
-      line = c == 0 ? row[c] + padding : line + "  " + padding + row[c];
-    }
+    if (row.size() > 1) line.resize(widths.front(), ' ');
+    for (std::size_t c = 1; c < row.size(); ++c)
+      line.append(2 + widths[c] - row[c].size(), ' ').append(row[c]);
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text.append(line).append("\n");
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace gradwire {
 
@@ -63,6 +64,22 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return text;
 }
 
+std::string entry(std::string name, std::string_view explanation, std::size_t column) {
+  constexpr std::size_t kWidth = 100;
+  std::string text;
+  std::string line = std::move(name);
+  if (line.size() + 2 > column) text.append(std::exchange(line, "")).append("\n");
+  line.resize(column - 1, ' ');
+  for (const std::string& word : split(explanation, ' ')) {
+    if (line.size() + 1 + word.size() > kWidth) {
+      text.append(line).append("\n");
+      line.assign(column - 1, ' ');
+    }
+    line.append(" ").append(word);
+  }
+  return text.append(line).append("\n");
+}
+
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
@@ -103,7 +120,7 @@ double parse_real(std::string_view key, std::string_view text, double min, doubl
 
 std::string shortest(double x) {
   std::array<char, 32> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), x).ptr;
+  auto* const end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), x).ptr;
   return {buffer.data(), end};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,19 @@ namespace gradwire {
 /// The parts between separators; an empty text has one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
+
+/// One entry of a list with its explanation from `column` on, broken between words at 100
+/// characters; a longer entry stands on a line of its own.
+std::string entry(std::string name, std::string_view explanation, std::size_t column);
+
+/// f of every element: f may be a member.
+template <class Range, class F>
+std::vector<std::string> collect(const Range& range, const F& f) {
+  std::vector<std::string> texts;
+  texts.reserve(range.size());
+  for (const auto& element : range) texts.push_back(std::invoke(f, element));
+  return texts;
+}
 
 /// The candidate that `word` is most likely a misspelling of, or "" if none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);

@@ -13,6 +13,13 @@ TEST_CASE("splitting and joining a list are inverse") {
   CHECK(split("2,4,8", ',') == std::vector<std::string>{"2", "4", "8"});
 }
 
+TEST_CASE("an entry's explanation is broken between words and lines up") {
+  CHECK(entry("--a", "first", 8) == "--a     first\n");
+  CHECK(entry("--longer", "first", 8) == "--longer\n        first\n");
+  const std::string word(60, 'x');
+  CHECK(entry("--a", word + " " + word, 8) == "--a     " + word + "\n        " + word + "\n");
+}
+
 TEST_CASE("a near miss is suggested and a far one is not") {
   const std::vector<std::string> known{"run", "list", "platform", "collective"};
   CHECK(nearest("rn", known) == "run");
