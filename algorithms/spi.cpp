@@ -25,9 +25,8 @@ class ScaledGradient {
         t_(delta.rows()),
         u_(use_gram ? delta.rows() : activation.cols()) {
     if (use_gram) {
-      matrix_ = Matrix::Zero(delta.rows(), delta.rows());
-      matrix_.selfadjointView<Eigen::Lower>().rankUpdate(activation, inverse_a_ * inverse_a_);
-      matrix_.triangularView<Eigen::StrictlyUpper>() = matrix_.transpose();
+      matrix_.resize(delta.rows(), delta.rows());
+      matrix_.noalias() = inverse_a_ * inverse_a_ * activation * activation.transpose();
     } else {
       matrix_.resize(activation.cols(), delta.cols());
       matrix_.noalias() = inverse_a_ * inverse_d_ * activation.transpose() * delta;
@@ -36,10 +35,8 @@ class ScaledGradient {
 
   static Work setup_work(const Matrix& activation, const Matrix& delta, bool use_gram) {
     const Index n = delta.rows();
-    if (!use_gram) return gemm_work(activation.cols(), n, delta.cols());
-    Work work = gemm_work(n, activation.cols(), n);
-    work.flops /= 2;  // symmetric
-    return work;
+    return use_gram ? gemm_work(n, activation.cols(), n)
+                    : gemm_work(activation.cols(), n, delta.cols());
   }
   static Work apply_work(const Matrix& activation, const Matrix& delta, bool use_gram) {
     const Index n = delta.rows();

@@ -69,6 +69,17 @@ TEST_CASE("robust SPI handles the golden edge cases", "[spi]") {
   }
 }
 
+TEST_CASE("the authors' loop gives the golden result where it forms the gradient", "[spi]") {
+  for (const auto& edge : golden()["edge_cases"]) {
+    if (!edge.contains("hotelling_G_hat")) continue;
+    const SpiResult result = structured_power_iterations(
+        golden_matrix(edge["A"]), golden_matrix(edge["D"]),
+        {.mode = SpiMode::kAuthors, .rank = edge["rank"], .iterations = edge["iters"]},
+        golden_start);
+    CHECK(max_difference(product(result.factors), golden_matrix(edge["hotelling_G_hat"])) < 1e-9);
+  }
+}
+
 struct Layer {
   Matrix activation, delta;
 };
