@@ -101,6 +101,7 @@ std::vector<Matrix*> bias_gradients(const Model& model, Gradients& gradients) {
     if (map.bias >= 0) parameters.push_back(map.bias);
   std::sort(parameters.begin(), parameters.end());
   std::vector<Matrix*> result;
+  result.reserve(parameters.size());
   for (const int p : parameters) result.push_back(&gradients[static_cast<std::size_t>(p)]);
   return result;
 }

@@ -24,9 +24,8 @@ void power_sgd_step(benchmark::State& state) {
   run_in_process({.workers = 1}, [&](Communicator& comm) {
     Matrix gradient = normal_matrix(n, n, 1);
     PowerSgdState kept{normal_matrix(n, state.range(1), 2), Matrix::Zero(n, n)};
-    Matrix* const gradients[] = {&gradient};
-    PowerSgdState* const states[] = {&kept};
-    for (auto _ : state) power_sgd(comm, gradients, states, ring_all_reduce, 0);
+    for (auto _ : state)
+      power_sgd(comm, std::vector{&gradient}, std::vector{&kept}, ring_all_reduce, 0);
   });
 }
 BENCHMARK(power_sgd_step)->Args({1024, 1})->Args({1024, 4})->Args({1024, 16});

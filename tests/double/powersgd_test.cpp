@@ -39,9 +39,7 @@ Outcome compare(const nlohmann::json& golden_case, const nlohmann::json& run) {
       Matrix gradient = golden_gradient(golden_case, t, comm.rank(), run.at("layer"), out_in);
       if (t == 0 && feedback) state.error = Matrix::Zero(gradient.rows(), gradient.cols());
       if (!run.at("warm_start").get<bool>()) state.q = golden_matrix(run.at("Q0"));
-      Matrix* const gradients[] = {&gradient};
-      PowerSgdState* const states[] = {&state};
-      power_sgd(comm, gradients, states, ring_all_reduce, 0);
+      power_sgd(comm, std::vector{&gradient}, std::vector{&state}, ring_all_reduce, 0);
       const auto& expected = run.at("steps").at(static_cast<std::size_t>(t));
       outcome.gradient =
           std::max(outcome.gradient, max_difference(gradient, golden_matrix(expected.at("G_hat"))));
@@ -90,9 +88,7 @@ TEST_CASE("The authors' PowerSGD gives the golden approximation") {
       run_in_process({.workers = workers}, [&](Communicator& comm) {
         Matrix gradient = golden_gradient(golden_case, 0, comm.rank(), layer.at("layer"), true);
         PowerSgdState state{golden_matrix(run->at("Q0")), {}};
-        Matrix* const gradients[] = {&gradient};
-        PowerSgdState* const states[] = {&state};
-        authors_power_sgd(comm, gradients, states, 0);
+        authors_power_sgd(comm, std::vector{&gradient}, std::vector{&state}, 0);
         if (comm.rank() == 0) first = gradient;
       });
       CHECK(max_difference(first, golden_matrix(layer.at("G_hat_out_in"))) < 1e-9);
