@@ -171,7 +171,8 @@ class Lags final : public OverlappedTopK {
 
  private:
   BucketPlan plan(const Worker& /*worker*/, const std::vector<LinearMap>& maps) const override {
-    return BucketPlan(maps.size(), 1);
+    BucketPlan one_each(maps.size(), 1);
+    return one_each;
   }
 };
 
@@ -185,12 +186,14 @@ class Omgs final : public OverlappedTopK {
  private:
   BucketPlan plan(const Worker& worker, const std::vector<LinearMap>& maps) const override {
     std::vector<LayerTime> layers;
+    layers.reserve(maps.size());
     for (const LinearMap& map : maps)  // delta and weight gradient: two products
       layers.push_back(
           {static_cast<std::size_t>((map.in + (map.bias < 0 ? 0 : 1)) * map.out),
            2 * gemm_work(worker.batch_size, map.in, map.out).flops / link_.flop_per_s});
     const auto others = static_cast<double>(worker.comm.size() - 1);
-    const double pair_bytes = sizeof(Scalar) + (index() == IndexCode::kInt64 ? 8 : 4);
+    const double pair_bytes =
+        static_cast<double>(sizeof(Scalar)) + (index() == IndexCode::kInt64 ? 8 : 4);
     return plan_buckets(
         layers, {.select_s =
                      [&](std::size_t size) {

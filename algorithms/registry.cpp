@@ -30,26 +30,10 @@ AlgorithmRow crossover_row();
 
 const std::vector<AlgorithmRow>& algorithm_registry() {
   static const std::vector<AlgorithmRow> rows{
-      dsgd_row(),
-      dad_row(),
-      edad_row(),
-      rank_dad_row(),
-      top_columns_row(),
-      powersgd_row(),
-      top_k_row(),
-      random_k_row(),
-      random_block_row(),
-      threshold_row(),
-      gaussian_k_row(),
-      gtop_k_row(),
-      dgc_row(),
-      micro_row(),
-      exdyna_row(),
-      deft_row(),
-      lags_row(),
-      omgs_row(),
-      d_psgd_row(),
-      sgp_row(),
+      dsgd_row(),       dad_row(),    edad_row(),     rank_dad_row(),     top_columns_row(),
+      powersgd_row(),   top_k_row(),  random_k_row(), random_block_row(), threshold_row(),
+      gaussian_k_row(), gtop_k_row(), dgc_row(),      micro_row(),        exdyna_row(),
+      deft_row(),       lags_row(),   omgs_row(),     d_psgd_row(),       sgp_row(),
       crossover_row(),
   };
   return rows;

@@ -62,6 +62,26 @@ Coordinates gather_union(Communicator& comm, const Coordinates& mine, std::size_
   return set.sorted();
 }
 
+// The k largest entries of a list, and the others.
+struct Trimmed {
+  SparseList kept;
+  SparseList rest;
+  Work work;
+};
+Trimmed trim(const SparseList& list, std::size_t k) {
+  const Selection best = top_k(list.values, k);
+  Trimmed trimmed{{}, {}, best.work};
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < list.indices.size(); ++i) {
+    const bool keep = next < best.indices.size() && best.indices[next] == i;
+    if (keep) ++next;
+    SparseList& to = keep ? trimmed.kept : trimmed.rest;
+    to.indices.push_back(list.indices[i]);
+    to.values.push_back(list.values[i]);
+  }
+  return trimmed;
+}
+
 void require_plain(IndexCode code) {
   if (code != IndexCode::kInt32 && code != IndexCode::kInt64)
     throw std::invalid_argument("lists of one size need index int32 or int64");
@@ -155,20 +175,10 @@ TreeSum tree_sum(Communicator& comm, const SparseList& mine, IndexCode code, std
     if (me + mask >= comm.size()) continue;
     comm.recv(me + mask, block);
     const SparseList both = merge(sum, decode(code, block, d));
-    const Selection best = top_k(both.values, k);
-    SparseList kept;
-    SparseList rest;
-    std::size_t next = 0;
-    for (std::uint32_t i = 0; i < both.indices.size(); ++i) {
-      const bool keep = next < k && best.indices[next] == i;
-      next += static_cast<std::size_t>(keep);
-      SparseList& list = keep ? kept : rest;
-      list.indices.push_back(both.indices[i]);
-      list.values.push_back(both.values[i]);
-    }
-    sum = std::move(kept);
-    dropped = merge(dropped, rest);
-    comm.charge(Phase::kReduction, merge_work(2 * k) + best.work + sparse_code_work(2 * k));
+    Trimmed trimmed = trim(both, k);
+    sum = std::move(trimmed.kept);
+    dropped = merge(dropped, trimmed.rest);
+    comm.charge(Phase::kReduction, merge_work(2 * k) + trimmed.work + sparse_code_work(2 * k));
   }
   if (me == 0) block = encode(code, sum, d);
   tree_broadcast(comm, 0, block);

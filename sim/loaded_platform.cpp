@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
-#include <set>
+#include <unordered_set>
 #include <xbt/config.hpp>
 
 namespace gradwire {
@@ -25,7 +25,7 @@ const std::string kLookingUp = "looking up the route from ";
 std::string shortest(double value) {
   std::array<char, 32> digits{};
   char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  return std::string(digits.data(), end);
+  return {digits.data(), end};
 }
 
 // "a, b, c, ..., z (64)"
@@ -95,13 +95,15 @@ void LoadedPlatform::configure() {
     settings_.emplace_back("network/model",
                            scenario_.network_model.substr(std::string("simgrid:").size()));
   }
-  for (const auto& [key, value] : settings_) s4u::Engine::set_config(key + ":" + value);
+  for (const auto& [key, value] : settings_)
+    s4u::Engine::set_config(std::string(key).append(":").append(value));
 }
 
 void LoadedPlatform::load(Child& child) {
-  std::vector<s4u::Host*> all;  // in the file's order, which get_all_hosts() loses
-  s4u::Host::on_creation_cb([&all](s4u::Host& host) {
-    if (std::find(all.rbegin(), all.rend(), &host) == all.rend()) all.push_back(&host);
+  std::vector<s4u::Host*> all;                // in the file's order, which get_all_hosts() loses
+  std::unordered_set<const s4u::Host*> seen;  // SimGrid announces each twice
+  s4u::Host::on_creation_cb([&all, &seen](s4u::Host& host) {
+    if (seen.insert(&host).second) all.push_back(&host);
   });
   child.doing("loading");
   try {
