@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <unordered_set>
 #include <xbt/config.hpp>
@@ -20,6 +21,7 @@ namespace {
 namespace s4u = simgrid::s4u;
 
 constexpr double kBitsPerByte = 8;
+constexpr const char* kExact = "exact";
 const std::string kLookingUp = "looking up the route from ";
 
 std::string shortest(double value) {
@@ -48,6 +50,44 @@ bool is_simgrid_model(const std::string& name) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+// SimGrid's configuration for a scenario, key -> value.
+Settings settings_for(const Scenario& scenario) {
+  Settings settings{{"contexts/stack-size", "8192"}};  // KiB; a file may ask for too little
+  if (const char* factory = std::getenv("GRADWIRE_SIMGRID_CONTEXTS"))
+    settings.emplace_back("contexts/factory", factory);
+  if (scenario.network_model == kExact) {
+    settings.insert(settings.end(), {{"host/model", "compound"},
+                                     {"network/model", "CM02"},
+                                     {"network/optim", "Lazy"},
+                                     {"network/solver", "maxmin"},
+                                     {"network/TCP-gamma", "0"},
+                                     {"network/crosstraffic", "0"},
+                                     {"network/latency-factor", "1"},
+                                     {"network/bandwidth-factor", "1"},
+                                     {"network/weight-S", "0"},
+                                     // At its default of 1 ns, shorter times are stretched to it.
+                                     {"surf/precision", "1e-12"}});
+  } else {
+    settings.emplace_back("network/model",
+                          scenario.network_model.substr(std::string("simgrid:").size()));
+  }
+  return settings;
+}
+
+// As command-line arguments, since some settings count only while the engine is being made.
+std::unique_ptr<s4u::Engine> make_engine(const Settings& settings) {
+  std::vector<std::string> arguments{"gradwire"};
+  for (const auto& [key, value] : settings)
+    arguments.push_back(std::string("--cfg=").append(key).append(":").append(value));
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  int count = static_cast<int>(pointers.size());
+  pointers.push_back(nullptr);
+  return std::make_unique<s4u::Engine>(&count, pointers.data());
+}
+
 }  // namespace
 
 LoadedPlatform::LoadedPlatform(const Scenario& scenario, std::string path, const PlatformText& text,
@@ -55,12 +95,12 @@ LoadedPlatform::LoadedPlatform(const Scenario& scenario, std::string path, const
     : scenario_(scenario),
       path_(std::move(path)),
       text_(text),
-      exact_(scenario.network_model == "exact"),
-      engine_("gradwire") {
+      exact_(scenario.network_model == kExact),
+      settings_(settings_for(scenario)),
+      engine_(make_engine(settings_)) {
   // SimGrid's own handlers would print the state of all actors, or hide the signal's name.
   signal(SIGINT, SIG_DFL);
   signal(SIGSEGV, SIG_DFL);
-  configure();
   load(child);
   const Ports ports = survey_routes(child);
   warn_of_loopbacks(ports.loopbacks);
@@ -70,33 +110,9 @@ LoadedPlatform::LoadedPlatform(const Scenario& scenario, std::string path, const
     survey_routes(child);
   }
   if (exact_)
-    for (Link* link : engine_.get_all_links()) link->set_latency(0);
+    for (Link* link : engine_->get_all_links()) link->set_latency(0);
   warn_of_host_speeds();
   warn_of_settings();
-}
-
-void LoadedPlatform::configure() {
-  settings_ = {{"contexts/stack-size", "8192"}};  // KiB; a file may ask for too little
-  if (const char* factory = std::getenv("GRADWIRE_SIMGRID_CONTEXTS"))
-    settings_.emplace_back("contexts/factory", factory);
-  if (exact_) {
-    settings_.insert(settings_.end(), {{"host/model", "compound"},
-                                       {"network/model", "CM02"},
-                                       {"network/optim", "Lazy"},
-                                       {"network/solver", "maxmin"},
-                                       {"network/TCP-gamma", "0"},
-                                       {"network/crosstraffic", "0"},
-                                       {"network/latency-factor", "1"},
-                                       {"network/bandwidth-factor", "1"},
-                                       {"network/weight-S", "0"},
-                                       // At its default of 1 ns, shorter times are stretched to it.
-                                       {"surf/precision", "1e-12"}});
-  } else {
-    settings_.emplace_back("network/model",
-                           scenario_.network_model.substr(std::string("simgrid:").size()));
-  }
-  for (const auto& [key, value] : settings_)
-    s4u::Engine::set_config(std::string(key).append(":").append(value));
 }
 
 void LoadedPlatform::load(Child& child) {
@@ -107,8 +123,8 @@ void LoadedPlatform::load(Child& child) {
   });
   child.doing("loading");
   try {
-    engine_.load_platform(path_);
-    engine_.seal_platform();
+    engine_->load_platform(path_);
+    engine_->seal_platform();
   } catch (const std::exception& error) {
     std::string what = error.what();  // "Parse error at FILE:LINE: ..." or the bare complaint
     if (const std::size_t at = what.find(path_); at != std::string::npos)
@@ -121,7 +137,7 @@ void LoadedPlatform::load(Child& child) {
     throw PlatformError(what);
   }
   choose_hosts(all);
-  info_.links = static_cast<int>(engine_.get_link_count()) - 1;  // less __loopback__
+  info_.links = static_cast<int>(engine_->get_link_count()) - 1;  // less __loopback__
 }
 
 void LoadedPlatform::choose_hosts(const std::vector<s4u::Host*>& all) {
@@ -286,11 +302,21 @@ std::vector<std::pair<std::string, std::string>> LoadedPlatform::constants() con
       {"simgrid_version",
        std::to_string(SIMGRID_VERSION_MAJOR) + "." + std::to_string(SIMGRID_VERSION_MINOR)},
       {"simgrid_model", simgrid::config::get_value<std::string>("network/model")}};
-  for (const auto& [key, name] : {std::pair{"latency_factor", "network/latency-factor"},
-                                  std::pair{"bandwidth_factor", "network/bandwidth-factor"},
-                                  std::pair{"weight_s_byte", "network/weight-S"},
-                                  std::pair{"tcp_gamma_byte", "network/TCP-gamma"}})
+  const auto number = [&](const char* key, const char* name) {
     all.emplace_back(key, shortest(simgrid::config::get_value<double>(name)));
+  };
+  const auto text = [&](const char* key, const char* name) {
+    all.emplace_back(key, simgrid::config::get_value<std::string>(name));
+  };
+  if (const std::string model = all.back().second; model == "SMPI" || model == "IB") {
+    text("latency_factor", "smpi/lat-factor");  // by message size
+    text("bandwidth_factor", "smpi/bw-factor");
+  } else {
+    number("latency_factor", "network/latency-factor");
+    number("bandwidth_factor", "network/bandwidth-factor");
+  }
+  number("weight_s_byte", "network/weight-S");
+  number("tcp_gamma_byte", "network/TCP-gamma");
   all.emplace_back("crosstraffic",
                    simgrid::config::get_value<bool>("network/crosstraffic") ? "yes" : "no");
   all.emplace_back("platform", scenario_.platform);
@@ -333,6 +359,7 @@ std::string run_on_platform(const Scenario& scenario,
   const PlatformText text = check_platform_text(path);
   try {
     return run_in_child([&](Child& child) {
+      child.doing("starting SimGrid");
       LoadedPlatform platform(scenario, path, text, child);
       return body(platform, child);
     });

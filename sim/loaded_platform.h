@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <set>
 #include <simgrid/s4u.hpp>
 #include <string>
@@ -21,7 +22,7 @@ class LoadedPlatform {
   LoadedPlatform(const Scenario& scenario, std::string path, const PlatformText& text,
                  Child& child);
 
-  simgrid::s4u::Engine& engine() { return engine_; }
+  simgrid::s4u::Engine& engine() { return *engine_; }
   simgrid::s4u::Host& host_of(int rank) const { return *hosts_[host_index(rank)]; }
 
   /// Time from a transfer's end to its arrival: the route's latency under the exact model, in which
@@ -44,7 +45,6 @@ class LoadedPlatform {
     return static_cast<std::size_t>(rank / scenario_.workers_per_host);
   }
   std::size_t workers_on(std::size_t host) const;
-  void configure();
   void load(Child& child);
   void choose_hosts(const std::vector<simgrid::s4u::Host*>& all);
   std::vector<Link*> route(std::size_t from, std::size_t to) const;
@@ -61,7 +61,7 @@ class LoadedPlatform {
   const PlatformText& text_;
   bool exact_;
   std::vector<std::pair<std::string, std::string>> settings_;  // of SimGrid
-  simgrid::s4u::Engine engine_;
+  std::unique_ptr<simgrid::s4u::Engine> engine_;
   std::vector<simgrid::s4u::Host*> hosts_;  // of the workers
   std::vector<double> route_latency_s_;     // (from host, to host)
   PlatformInfo info_;

@@ -156,6 +156,21 @@ TEST_CASE("the report of a run names every constant of the network") {
   CHECK(lv08["bandwidth_factor"] == "0.97");
   CHECK(lv08["tcp_gamma_byte"] == "4194304");
   CHECK(lv08["crosstraffic"] == "yes");
+  scenario.network_model = "simgrid:SMPI";
+  CHECK_THAT(constants()["latency_factor"], Catch::StartsWith("65472:11.6436;"));  // by size
+}
+
+TEST_CASE("GRADWIRE_SIMGRID_CONTEXTS reaches SimGrid in time") {
+  const PlatformFile star(star_xml());
+  const char* before = std::getenv("GRADWIRE_SIMGRID_CONTEXTS");
+  const std::string factory = before == nullptr ? "" : before;
+  setenv("GRADWIRE_SIMGRID_CONTEXTS", "no-such-factory", 1);
+  CHECK_THROWS_WITH(run_simulated(star.scenario(2), {}, [](Communicator&) {}),
+                    Catch::Contains("valid factory") && Catch::Contains("starting SimGrid"));
+  if (before == nullptr)
+    unsetenv("GRADWIRE_SIMGRID_CONTEXTS");
+  else
+    setenv("GRADWIRE_SIMGRID_CONTEXTS", factory.c_str(), 1);
 }
 
 TEST_CASE("a deadlock names the waiting workers") {
