@@ -82,6 +82,7 @@ std::unique_ptr<s4u::Engine> make_engine(const Settings& settings) {
   for (const auto& [key, value] : settings)
     arguments.push_back(std::string("--cfg=").append(key).append(":").append(value));
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   int count = static_cast<int>(pointers.size());
   pointers.push_back(nullptr);

@@ -1,11 +1,12 @@
 // Whatever a child process does, its parent gets bytes or one line.
 #include "sim/child.h"
 
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,7 +16,7 @@ namespace gradwire {
 namespace {
 
 TEST_CASE("a child's bytes come back whatever they are") {
-  const std::string bytes(3'000'000, '\0');
+  std::string bytes(3'000'000, '\0');
   CHECK(run_in_child([&](Child&) { return bytes; }) == bytes);
   CHECK(run_in_child([](Child&) { return std::string(); }).empty());
 }
@@ -71,8 +72,8 @@ TEST_CASE("an interrupted child interrupts") {
 TEST_CASE("a child dies with its parent") {
   // A process in between starts a child that tells its number and sleeps; killing the process must
   // end the child, which is seen by the pipe closing.
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
+  std::array<int, 2> ends{};
+  REQUIRE(pipe(ends.data()) == 0);
   const pid_t between = fork();
   if (between == 0) {
     close(ends[0]);

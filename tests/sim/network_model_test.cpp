@@ -2,6 +2,7 @@
 // links), B the bandwidth of a port in bytes/s, S the bytes of a buffer.
 #include <catch2/catch.hpp>
 #include <set>
+#include <sstream>
 
 #include "algorithms/collectives.h"
 #include "algorithms/in_process.h"
@@ -99,7 +100,7 @@ std::vector<ClosedForm> closed_forms() {
       {"all-reduce:halving-doubling", halving_doubling, by_power,
        [](int n) {
          return is_power_of_two(n) || is_power_of_two(n - 1) ||
-                n % 3 == 0 && is_power_of_two(n / 3);
+                (n % 3 == 0 && is_power_of_two(n / 3));
        }},
       {"all-reduce:tree", tree, [](int) { return 1; }, tree_sizes},
       {"all-reduce:star", star},
@@ -206,17 +207,19 @@ TEST_CASE("a ring runs at the pace of its slowest port") {
   constexpr int kWorkers = 6;
   std::string xml, routes;
   for (int i = 0; i < kWorkers; ++i) {
-    xml += "<host id=\"h" + std::to_string(i) + "\" speed=\"10Gf\"/>\n<link id=\"l" +
-           std::to_string(i) + "\" bandwidth=\"" + std::to_string(i == 0 ? 10 : 400 + 100 * i) +
-           "Mbps\" latency=\"10us\" sharing_policy=\"SPLITDUPLEX\"/>\n";
-    for (int j = 0; j < i; ++j)
-      routes += "<route src=\"h" + std::to_string(i) + "\" dst=\"h" + std::to_string(j) +
-                "\"><link_ctn id=\"l" + std::to_string(i) +
-                "\" direction=\"UP\"/><link_ctn id=\"l" + std::to_string(j) +
-                "\" direction=\"DOWN\"/></route>\n";
+    std::ostringstream host;
+    host << "<host id='h" << i << "' speed='10Gf'/><link id='l" << i << "' bandwidth='"
+         << (i == 0 ? 10 : 400 + 100 * i) << "Mbps' latency='10us' sharing_policy='SPLITDUPLEX'/>";
+    xml += host.str();
+    for (int j = 0; j < i; ++j) {
+      std::ostringstream route;
+      route << "<route src='h" << i << "' dst='h" << j << "'><link_ctn id='l" << i
+            << "' direction='UP'/><link_ctn id='l" << j << "' direction='DOWN'/></route>";
+      routes += route.str();
+    }
   }
   const PlatformFile platform(full_zone_xml(xml + routes));
-  const std::size_t bytes = 4 * kWorkers * 10'000;
+  const std::size_t bytes = std::size_t{4} * kWorkers * 10'000;
   const double message_s = 40'000 / (10e6 / 8);
   CHECK(last_end_s(platform.scenario(kWorkers), [&](Communicator& comm) {
           std::vector<Scalar> values(bytes / sizeof(Scalar), 1);
@@ -338,7 +341,7 @@ TEST_CASE("one worker communicates with nobody and takes no time") {
 
 TEST_CASE("the overrides replace bandwidth and latency of the workers' links") {
   // 10 Gbit/s and 5 us on each host's link; the backbone between them keeps its 100 us.
-  const PlatformFile platform(star_xml("bb_bw=\"1GBps\" bb_lat=\"100us\""));
+  const PlatformFile platform(star_xml(R"(bb_bw="1GBps" bb_lat="100us")"));
   Scenario scenario = platform.scenario(2);
   scenario.bandwidth_bit_per_s = 4e9;
   scenario.latency_s = 5e-6;
@@ -350,7 +353,7 @@ TEST_CASE("the overrides replace bandwidth and latency of the workers' links") {
 
 TEST_CASE("workers on one host use its loopback, and share its port") {
   // Workers 0, 1 on node-0 and 2, 3 on node-1; everyone sends 1 MB to its neighbour (+1).
-  const PlatformFile platform(star_xml("loopback_bw=\"10GBps\" loopback_lat=\"2us\""));
+  const PlatformFile platform(star_xml(R"(loopback_bw="10GBps" loopback_lat="2us")"));
   Scenario scenario = platform.scenario(4);
   scenario.workers_per_host = 2;
   const auto shift = [](int distance) {
@@ -381,7 +384,7 @@ TEST_CASE("SimGrid's own models keep their constants") {
 }
 
 TEST_CASE("no collective gets faster when bandwidth falls") {
-  const PlatformFile platform(star_xml("bb_bw=\"5GBps\" bb_lat=\"10us\""));
+  const PlatformFile platform(star_xml(R"(bb_bw="5GBps" bb_lat="10us")"));
   for (const CollectiveRow& row : collective_table()) {
     Scenario scenario = platform.scenario(6);
     scenario.compute.device_flop_per_s = 1e9;
@@ -392,7 +395,7 @@ TEST_CASE("no collective gets faster when bandwidth falls") {
       comm.end_step();
     });
     double previous_s = INFINITY;
-    for (double bandwidth = 10e6; bandwidth <= 100e9; bandwidth *= std::sqrt(10)) {
+    for (const double bandwidth : {10e6, 30e6, 100e6, 300e6, 1e9, 3e9, 10e9, 30e9, 100e9}) {
       scenario.bandwidth_bit_per_s = bandwidth;
       double end_s = 0;
       for (const auto& steps : replay(scenario, recording).steps_by_worker)

@@ -29,10 +29,11 @@ std::string complaint(const std::string& xml, Scenario scenario = {}) {
 
 // Two hosts and what is between them; the zone is on line 4 of the file, the link on line 7.
 std::string pair_xml(const std::string& link, const std::string& hosts = hosts_xml("ab")) {
-  return full_zone_xml(hosts + link + "\n<route src=\"a\" dst=\"b\"><link_ctn id=\"l\"/></route>");
+  return full_zone_xml(hosts + link + "\n" +
+                       R"(<route src="a" dst="b"><link_ctn id="l"/></route>)");
 }
 std::string link_xml(const std::string& bandwidth, const std::string& latency) {
-  return "<link id=\"l\" bandwidth=\"" + bandwidth + "\" latency=\"" + latency + "\"/>";
+  return R"(<link id="l" bandwidth=")" + bandwidth + R"(" latency=")" + latency + R"("/>)";
 }
 const std::string kGoodLink = link_xml("1Gbps", "10us");
 

@@ -1,10 +1,11 @@
 // Replay against full simulation, simulation against the in-process network, failures of workers.
 #include "sim/simulate.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdlib>
 
 #include "algorithms/collectives.h"
 #include "platform_file.h"
@@ -87,7 +88,7 @@ TEST_CASE("a replay equals the full simulation to the last bit, and both the in-
 }
 
 TEST_CASE("two replays are identical, on a contended platform too") {
-  const PlatformFile platform(star_xml("bb_bw=\"150MBps\" bb_lat=\"10us\""));
+  const PlatformFile platform(star_xml(R"(bb_bw="150MBps" bb_lat="10us")"));
   const Scenario scenario = small_training(platform, "dsgd", 7);
   const Rehearsal rehearsal = rehearse(scenario, load_dataset(scenario.dataset, scenario.seed));
   check_same_bits(replay(scenario, rehearsal.recording), replay(scenario, rehearsal.recording));
