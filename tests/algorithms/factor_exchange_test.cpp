@@ -20,8 +20,8 @@ Factors factors_of(int worker) {
   const Index rank = rank_of(worker);
   Factors factors{Matrix(rank, kIn), Matrix(rank, kOut)};
   for (Index r = 0; r < rank; ++r) {
-    factors.activation.row(r).setConstant(static_cast<Scalar>(10 * worker + r + 1));
-    factors.delta.row(r).setConstant(static_cast<Scalar>(-10 * worker - r - 1));
+    factors.activation.row(r).setConstant(static_cast<Scalar>(Index{10} * worker + r + 1));
+    factors.delta.row(r).setConstant(static_cast<Scalar>(Index{-10} * worker - r - 1));
   }
   return factors;
 }
@@ -78,7 +78,7 @@ TEST_CASE("The all-gather of factors pads every worker's to the largest rank, in
     const auto i = static_cast<std::size_t>(w);
     CHECK(same(outcome.factors[i], expected));
     const Traffic max = max_traffic(workers, w);
-    CHECK(outcome.traffic[i].messages_sent == 2 * (workers - 1) + max.messages_sent);
+    CHECK(outcome.traffic[i].messages_sent == std::int64_t{2} * (workers - 1) + max.messages_sent);
     CHECK(outcome.traffic[i].bytes_sent == (workers - 1) * rank * kRowBytes + max.bytes_sent);
   }
 }
@@ -88,7 +88,7 @@ TEST_CASE(
   const int workers = GENERATE(1, 2, 3, 5, 8, 24);
   const Index kept = GENERATE(0, 1, 2);
   CAPTURE(workers, kept);
-  const Factors answer{Matrix::Constant(kept, kIn, 5), Matrix::Constant(kept, kOut, 6)};
+  Factors answer{Matrix::Constant(kept, kIn, 5), Matrix::Constant(kept, kOut, 6)};
   bool saw_all = false;
   const Outcome outcome = run(workers, [&](Communicator& comm) {
     return star_factors(comm, factors_of(comm.rank()), [&](const Factors& all) {

@@ -71,7 +71,7 @@ TEST_CASE("SPI says why it stopped") {
   CHECK(repeated.rank() == 1);  // the third repeats the second: both go
   delta(1, 1) = std::numeric_limits<Scalar>::quiet_NaN();
   CHECK(reduce(activation, delta, {}).stop == SpiStop::kNotFinite);
-  CHECK(reduce(delta, activation, {}).rank() == 0);
+  CHECK(reduce(activation, delta, {}).rank() == 0);
 }
 
 TEST_CASE("A layer whose norms overflow ends with finite factors") {

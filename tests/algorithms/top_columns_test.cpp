@@ -8,10 +8,10 @@
 using namespace gradwire;
 
 TEST_CASE("Top-columns applies the exact mean gradient if k covers the batch") {
-  const auto options = GENERATE("k=4", "k=100", "k=4,rescale=batch-over-k");
+  const std::string options = GENERATE("k=4", "k=100", "k=4,rescale=batch-over-k");
   const int workers = GENERATE(1, 2, 3, 8);
   CAPTURE(options, workers);
-  const TrainingRun run = run_training("top-columns:" + std::string(options), workers);
+  const TrainingRun run = run_training("top-columns:" + options, workers);
   CHECK(gradient_error(run) < 1e-6);
   CHECK(replicas_equal(run));
 }
@@ -46,7 +46,7 @@ TEST_CASE("Top-columns sends k rows of every map to everyone") {
   for (int w = 0; w < workers; ++w) {
     const Traffic max = max_traffic(workers, w);
     const Traffic sent = run.sent(static_cast<std::size_t>(w));
-    CHECK(sent.messages_sent == 2 * (2 * (workers - 1) + max.messages_sent));
+    CHECK(sent.messages_sent == 2 * (std::int64_t{2} * (workers - 1) + max.messages_sent));
     CHECK(sent.bytes_sent == static_cast<std::int64_t>(sizeof(Scalar)) * (workers - 1) *
                                      std::min(k, 4) * (7 + 5 + 5 + 3) +
                                  2 * max.bytes_sent);

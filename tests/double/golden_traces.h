@@ -21,8 +21,8 @@ inline GoldenTraces golden_traces(const nlohmann::json& golden_case, int worker)
   GoldenTraces traces;
   for (std::size_t i = 0; i < pass.at("D").size(); ++i) {
     traces.activations.push_back(golden_matrix(pass.at("A").at(i)));
-    traces.deltas.push_back(golden_matrix(pass.at("D").at(i)) *
-                            golden_case.at("batch_per_worker").get<Scalar>());
+    traces.deltas.emplace_back(golden_matrix(pass.at("D").at(i)) *
+                               golden_case.at("batch_per_worker").get<Scalar>());
   }
   return traces;
 }

@@ -120,8 +120,10 @@ TEST_CASE("rank-dAD applies what its exchanges give from start vectors keyed by 
   for (const auto& golden_case : golden().at("cases")) {
     const auto steps = [&](const std::string& exchange) {
       return step_on_golden_traces(
-          golden_case, "rank-dad:rank=2,iterations=10,tol=0,fallback-dense=off,bias=" + bias +
-                           ",spi=" + spi + ",exchange=" + exchange);
+          golden_case, std::string("rank-dad:rank=2,iterations=10,tol=0,fallback-dense=off,bias=")
+                           .append(bias)
+                           .append(",spi=" + spi)
+                           .append(",exchange=" + exchange));
     };
     const auto one_way = steps("allgather");
     const auto two_way = steps("two-way");
