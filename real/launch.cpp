@@ -174,6 +174,10 @@ std::vector<std::string> run_here(const Scenario& scenario, const Dataset& datas
     mesh.rank = rank;
     mesh.rendezvous = folder.path();
     if (options.prepare) options.prepare(rank);
+    if (options.lab != nullptr) {
+      options.lab->enter(rank);
+      mesh.interface = NetLab::kInterface;
+    }
     ByteWriter out;
     out.put_strings(run_worker(scenario, dataset, mesh, options.hook));
     return out.take();
@@ -222,6 +226,8 @@ Result make_result(const Scenario& scenario, const std::vector<std::string>& rep
                     {"launcher", options.cluster ? options.cluster->launcher : "fork"},
                     {"scheduling", batch_scheduling ? "SCHED_BATCH" : "default"},
                     {"timeout_s", exactly(options.timeout_s)}};
+  if (options.lab != nullptr)
+    for (auto& constant : options.lab->constants()) result.network.push_back(std::move(constant));
   if (!batch_scheduling)
     result.warnings.emplace_back(
         "SCHED_BATCH was refused: small messages take up to a timer tick longer");
@@ -295,7 +301,7 @@ std::optional<Result> run_real(const Scenario& scenario, const Dataset& dataset,
       scenario.algorithm);  // bad options and models fail here, before any process starts
   make_model(scenario.model, dataset.shape, scenario.seed);
   const BatchSource enough(dataset, scenario.batch_size, 0, scenario.workers, scenario.seed);
-  if (!options.interface.empty() && !options.prepare) find_interface(options.interface);
+  if (!options.interface.empty()) find_interface(options.interface);
   Scenario trained = scenario;
   trained.gradient_error = false;  // would need every worker's gradient in one place
   const MeshOptions mesh{.rank = 0,

@@ -8,6 +8,7 @@
 
 #include "algorithms/report.h"
 #include "algorithms/training.h"
+#include "real/netlab.h"
 
 namespace gradwire {
 
@@ -35,9 +36,10 @@ struct RealOptions {
   /// see; without it all workers are forked here.
   std::optional<ClusterRank> cluster = {};
   std::string rendezvous = {};
-  /// Called in a forked worker before anything else, e.g. to enter its network namespace.
-  std::function<void(int rank)> prepare = {};
-  StepHook hook = {};  ///< called in the worker's process after every step
+  /// The forked workers' network, if it is not this machine's loopback; outlives the run.
+  const NetLab* lab = nullptr;
+  std::function<void(int rank)> prepare = {};  ///< called first in a forked worker (tests)
+  StepHook hook = {};                          ///< called in the worker's process after every step
 };
 
 /// Trains for real.  Times are the wall clock's, `network` says how the workers were connected.

@@ -21,6 +21,8 @@
 #include <system_error>
 #include <utility>
 
+#include "real/descriptor.h"
+
 namespace gradwire {
 
 namespace {
@@ -30,24 +32,6 @@ using Clock = std::chrono::steady_clock;
 [[noreturn]] void fail_with_errno(const char* call) {
   throw std::system_error(errno, std::generic_category(), call);
 }
-
-class Descriptor {
- public:
-  Descriptor(int fd, const char* call) : fd_(fd) {
-    if (fd_ < 0) fail_with_errno(call);
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor& operator=(Descriptor&&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 void write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
