@@ -55,9 +55,10 @@ class TraceModel final : public Model {
   GoldenTraces traces_;
 };
 
-/// Every worker's first step on its golden traces; seed 1.
+/// Every worker's step on its golden traces, the same at any `step`; seed 1.
 inline std::vector<StepRecord> step_on_golden_traces(const nlohmann::json& golden_case,
-                                                     const std::string& algorithm) {
+                                                     const std::string& algorithm,
+                                                     std::int64_t step = 0) {
   const int workers = golden_case.at("workers").get<int>();
   const Index batch = golden_case.at("batch_per_worker").get<Index>();
   Dataset dataset{
@@ -77,6 +78,7 @@ inline std::vector<StepRecord> step_on_golden_traces(const nlohmann::json& golde
                   .seed = 1,
                   .batch_size = batch,
                   .global_batch = batch * workers,
+                  .step = step,
                   .diagnose = true};
     instance->step(worker);
     steps[static_cast<std::size_t>(comm.rank())] = record_step(worker);

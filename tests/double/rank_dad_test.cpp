@@ -65,9 +65,9 @@ Aggregate aggregate(const nlohmann::json& golden_case, std::size_t layer, const 
   return found.front();
 }
 
-SpiStart keyed(Purpose purpose, std::size_t layer) {
+SpiStart keyed(Purpose purpose, std::uint64_t step, std::size_t layer) {
   return [=](Index component, Matrix& x) {
-    RandomStream(1, purpose, 0, layer, static_cast<std::uint64_t>(component)).fill_uniform(x);
+    RandomStream(1, purpose, step, layer, static_cast<std::uint64_t>(component)).fill_uniform(x);
   };
 }
 
@@ -120,10 +120,12 @@ TEST_CASE("rank-dAD applies what its exchanges give from start vectors keyed by 
   for (const auto& golden_case : golden().at("cases")) {
     const auto steps = [&](const std::string& exchange) {
       return step_on_golden_traces(
-          golden_case, std::string("rank-dad:rank=2,iterations=10,tol=0,fallback-dense=off,bias=")
-                           .append(bias)
-                           .append(",spi=" + spi)
-                           .append(",exchange=" + exchange));
+          golden_case,
+          std::string("rank-dad:rank=2,iterations=10,tol=0,fallback-dense=off,bias=")
+              .append(bias)
+              .append(",spi=" + spi)
+              .append(",exchange=" + exchange),
+          5);
     };
     const auto one_way = steps("allgather");
     const auto two_way = steps("two-way");
@@ -132,8 +134,8 @@ TEST_CASE("rank-dAD applies what its exchanges give from start vectors keyed by 
       CAPTURE(golden_case.at("name"), i, bias, spi);
       const SpiMode mode = spi == "robust" ? SpiMode::kRobust : SpiMode::kAuthors;
       Aggregate expected = aggregate(golden_case, i, {.mode = mode, .rank = 2, .iterations = 10},
-                                     keyed(Purpose::kSpiStart, i),
-                                     keyed(Purpose::kSecondSpiStart, i), bias == "augmented");
+                                     keyed(Purpose::kSpiStart, 5, i),
+                                     keyed(Purpose::kSecondSpiStart, 5, i), bias == "augmented");
       const Matrix exact_bias = golden_matrix(golden_case.at("dsgd").at("gb_mean").at(i));
       const Index in = one_way.front().applied[2 * i].rows();
       CHECK(difference_from(one_way, 2 * i, expected.one_way.topRows(in)) < 1e-12);
