@@ -64,6 +64,7 @@ struct Command {
 };
 
 Command run_command();
+Command real_command();
 Command list_command();
 Command platform_command();
 Command collective_command();

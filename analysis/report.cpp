@@ -165,12 +165,12 @@ ordered_json result_json(const Result& r, const Constants& common) {
   if (s.bandwidth_bit_per_s) {
     row["bandwidth_bit_per_s"] = *s.bandwidth_bit_per_s;
   } else {
-    row.null("bandwidth_bit_per_s", "the platform file's own links");
+    row.null("bandwidth_bit_per_s", "the platform's own links");
   }
   if (s.latency_s) {
     row["latency_s"] = *s.latency_s;
   } else {
-    row.null("latency_s", "the platform file's own links");
+    row.null("latency_s", "the platform's own links");
   }
   add_times(row, r);
   add_mathematics(row, r);

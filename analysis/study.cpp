@@ -84,11 +84,11 @@ void check(const std::vector<Scenario>& scenarios, const std::vector<Group>& gro
     static_cast<void>(BatchSource(dataset, s.batch_size, 0, s.workers, s.seed));
     bool& checked = models[{s.model.name, s.model.activation, s.dataset}];
     if (std::exchange(checked, true)) continue;
-    const auto model = make_model(s.model, dataset.shape, s.seed);
-    if (!study.model.name.empty()) continue;
-    study.model = {s.model.name, model->parameter_count(), model->linear_maps()};
-    study.dataset = {dataset.name, dataset.synthetic, dataset.shape, dataset.train.inputs.rows(),
-                     dataset.test.inputs.rows()};
+    if (study.model.name.empty()) {
+      describe_inputs(s, dataset, study);
+    } else {
+      make_model(s.model, dataset.shape, s.seed);
+    }
   }
 }
 
@@ -105,6 +105,13 @@ Result time_recording(const Scenario& scenario, const Rehearsal& rehearsal, Time
 }
 
 }  // namespace
+
+void describe_inputs(const Scenario& scenario, const Dataset& dataset, Study& study) {
+  const auto model = make_model(scenario.model, dataset.shape, scenario.seed);
+  study.model = {scenario.model.name, model->parameter_count(), model->linear_maps()};
+  study.dataset = {dataset.name, dataset.synthetic, dataset.shape, dataset.train.inputs.rows(),
+                   dataset.test.inputs.rows()};
+}
 
 Study run_study(const std::vector<Scenario>& scenarios, const StudyOptions& options) {
   Study study;

@@ -38,6 +38,9 @@ struct Study {
   double wall_network_s = 0;
 };
 
+/// Fills the study's data set and model.
+void describe_inputs(const Scenario& scenario, const Dataset& dataset, Study& study);
+
 struct StudyOptions {
   int jobs = 0;  ///< replays at the same time; 0: one per processor
   bool keep_timeline = false;

@@ -1,0 +1,56 @@
+#include "analysis/publish.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "algorithms/algorithm.h"
+#include "analysis/output_file.h"
+#include "analysis/report.h"
+#include "analysis/table.h"
+
+namespace gradwire {
+
+namespace {
+
+void print_warnings(const Study& study, std::ostream& err) {
+  std::vector<std::string> lines;
+  const auto warn = [&](const std::string& line) {
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+  };
+  for (const PlatformInfo& platform : study.platforms)
+    for (const std::string& warning : platform.warnings) warn(warning);
+  for (const Result& result : study.results) {
+    const Scenario& s = result.scenario;
+    const std::string who = s.algorithm.text() + ", " + std::to_string(s.workers) + " workers: ";
+    for (const std::string& warning : result.warnings) warn(warning);
+    if (diverged_at(result) >= 0)
+      warn(who + "the loss is not finite from batch " + std::to_string(diverged_at(result)) +
+           " on; try a smaller --learning-rate");
+    if (!result.replicas_equal && find_algorithm(s.algorithm.name).consensus)
+      warn(who + "the replicas differ");
+  }
+  for (const std::string& line : lines) err << "gradwire: warning: " << line << "\n";
+}
+
+}  // namespace
+
+std::vector<Flag> publishing_flags() {
+  return {{"json", "", "print the JSON report instead of the table"},
+          {"output", "FILE", "write the JSON report to FILE as well"},
+          {"quiet", "", "no progress and no warnings"}};
+}
+
+void check_publishable(const Arguments& arguments) {
+  if (arguments.has("output")) check_writable(arguments.value("output"));
+}
+
+void publish(const Study& study, const Grid& grid, const Arguments& arguments,
+             const std::string& command_line, const Streams& streams) {
+  if (!arguments.has("quiet")) print_warnings(study, streams.err);
+  const std::string report = dump(report_json(
+      study, grid, {.command_line = command_line, .wall_clock = arguments.has("wall-clock")}));
+  if (arguments.has("output")) write_file(arguments.value("output"), report);
+  streams.out << (arguments.has("json") ? report : results_table(study.results));
+}
+
+}  // namespace gradwire

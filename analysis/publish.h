@@ -1,0 +1,22 @@
+// What `run` and `real` do with a finished study: warnings, the report, the table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/command_line.h"
+#include "analysis/study.h"
+
+namespace gradwire {
+
+/// The flags that publish() and check_publishable() look at.
+std::vector<Flag> publishing_flags();
+
+/// Throws std::invalid_argument before the work is done if the report could not be written after
+/// it.
+void check_publishable(const Arguments& arguments);
+
+void publish(const Study& study, const Grid& grid, const Arguments& arguments,
+             const std::string& command_line, const Streams& streams);
+
+}  // namespace gradwire

@@ -1,0 +1,216 @@
+// `gradwire real`: the scenarios of `run` as real processes, here or on a cluster, with the same
+// table and report.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include "analysis/command_line.h"
+#include "analysis/progress.h"
+#include "analysis/publish.h"
+#include "analysis/study.h"
+#include "analysis/text.h"
+#include "analysis/units.h"
+#ifdef GRADWIRE_WITH_GLOO
+#include "real/launch.h"
+#endif
+
+namespace gradwire {
+
+namespace {
+
+#ifdef GRADWIRE_WITH_GLOO
+
+RealOptions read_options(const Arguments& arguments) {
+  RealOptions options;
+  options.interface = arguments.value("interface");
+  options.rendezvous = arguments.value("rendezvous");
+  options.timeout_s = parse_time_s("timeout", arguments.value("timeout", "30s"));
+  if (options.timeout_s < 0.1)
+    throw std::invalid_argument("timeout: \"" + arguments.value("timeout") +
+                                "\" is less than 100ms");
+  options.cluster = find_cluster_rank();
+  const bool alone = !options.cluster || options.cluster->size == 1;
+  if (alone && options.rendezvous.empty()) {
+    options.cluster = std::nullopt;
+  } else if (!options.cluster) {
+    throw UsageError("--rendezvous is for processes that mpirun, srun or torchrun started");
+  } else if (options.rendezvous.empty()) {
+    throw UsageError(options.cluster->launcher + " started " +
+                     std::to_string(options.cluster->size) +
+                     " processes: give --rendezvous FOLDER, which all hosts see, or unset its "
+                     "variables to run all workers here");
+  }
+  return options;
+}
+
+// The network of one scenario after another; one made for the last scenario is used again.
+class LocalNetwork {
+ public:
+  /// Null for loopback, also where a lab is wanted but cannot be made: see obstacle().
+  const NetLab* of(const Scenario& s) {
+    const Key wanted{s.workers, s.bandwidth_bit_per_s.value_or(0), s.latency_s.value_or(0)};
+    if (wanted == key_) return lab_.get();
+    key_ = wanted;
+    lab_.reset();
+    if (s.workers < 2 || (!s.bandwidth_bit_per_s && !s.latency_s)) return nullptr;
+    const auto [workers, bit_per_s, latency_s] = wanted;
+    try {
+      lab_ = std::make_unique<NetLab>(std::vector<SwitchPort>(
+          static_cast<std::size_t>(workers),
+          {.up_bit_per_s = bit_per_s, .down_bit_per_s = bit_per_s, .delay_s = latency_s}));
+      check_ = lab_->check();
+    } catch (const LabUnavailable& error) {
+      lab_.reset();
+      obstacle_ = error.what();
+    }
+    return lab_.get();
+  }
+  const std::string& obstacle() const { return obstacle_; }
+
+  /// What the lab's own check found: into the report, and a warning if it is not as it should be.
+  void describe(Result& result) const {
+    result.network.emplace_back("lab_measured_goodput_bit_per_s",
+                                shortest(check_.goodput_bit_per_s));
+    result.network.emplace_back("lab_measured_round_trip_s", shortest(check_.round_trip_s));
+    const double expected = check_.expected_goodput_bit_per_s;
+    constexpr double kTolerance = 0.1, kSlack_s = 5e-3;
+    if ((expected > 0 && std::abs(check_.goodput_bit_per_s / expected - 1) > kTolerance) ||
+        check_.round_trip_s > check_.expected_round_trip_s + kSlack_s)
+      result.warnings.push_back("the network lab does not keep its promise: " +
+                                format_bandwidth(check_.goodput_bit_per_s) + " and " +
+                                format_time(check_.round_trip_s) + " there and back instead of " +
+                                format_bandwidth(expected) + " and " +
+                                format_time(check_.expected_round_trip_s));
+  }
+
+ private:
+  using Key = std::tuple<int, double, double>;
+  Key key_{0, 0, 0};
+  std::unique_ptr<NetLab> lab_;
+  LabCheck check_;
+  std::string obstacle_;
+};
+
+// The scenario as it was really run: what of it is of the simulation only says so.
+void describe_network(const RealOptions& options, const LocalNetwork& network, Result& result) {
+  Scenario& s = result.scenario;
+  const bool lab_wanted = s.workers > 1 && (s.bandwidth_bit_per_s || s.latency_s);
+  s.compute.mode = ComputeSpec::Mode::kMeasured;
+  if (options.lab != nullptr) {
+    s.platform = "lab";
+    network.describe(result);
+    return;
+  }
+  s.platform = options.cluster ? "cluster" : "loopback";
+  if (!options.cluster && lab_wanted)
+    result.warnings.push_back("no network lab (" + network.obstacle() +
+                              "): ran over loopback, unshaped");
+  s.bandwidth_bit_per_s.reset();
+  s.latency_s.reset();
+}
+
+// Nothing on a cluster's ranks other than 0.
+std::optional<Study> run_all(const std::vector<Scenario>& scenarios, RealOptions options,
+                             Progress& progress) {
+  Study study;
+  LocalNetwork network;
+  std::map<std::pair<std::string, std::uint64_t>, Dataset> datasets;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    const Scenario& s = scenarios[i];
+    progress.update(s.algorithm.text() + ", " + std::to_string(s.workers) + " workers",
+                    static_cast<double>(i) / static_cast<double>(scenarios.size()));
+    const auto key = std::pair(s.dataset, s.seed);
+    if (!datasets.contains(key)) datasets[key] = load_dataset(s.dataset, s.seed);
+    const Dataset& dataset = datasets[key];
+    if (i == 0) describe_inputs(s, dataset, study);
+    if (!options.cluster) options.lab = network.of(s);
+    std::optional<Result> result = run_real(s, dataset, options);
+    if (!result) continue;
+    describe_network(options, network, *result);
+    study.results.push_back(std::move(*result));
+  }
+  if (study.results.empty()) return std::nullopt;
+  return study;
+}
+
+int run(const Arguments& arguments, const std::string& command_line, const Streams& streams) {
+  if (!arguments.positional().empty())
+    throw UsageError("real: unexpected \"" + arguments.positional().front() + "\"");
+  Grid grid;
+  arguments.apply_to(grid);
+  if (arguments.has("scenario")) load_scenario_file(arguments.value("scenario"), grid);
+  const RealOptions options = read_options(arguments);
+  const std::vector<Scenario> scenarios = grid.points();
+  if (options.cluster && (grid.has("bandwidth") || grid.has("latency")))
+    throw UsageError("--bandwidth and --latency shape a network on this machine, not a cluster's");
+  check_publishable(arguments);
+  std::optional<Study> study;
+  {
+    const bool leads = !options.cluster || options.cluster->rank == 0;
+    Progress progress(streams.err, leads && streams.err_is_terminal && !arguments.has("quiet"));
+    study = run_all(scenarios, options, progress);
+  }
+  if (study) publish(*study, grid, arguments, command_line, streams);
+  return 0;
+}
+
+#else
+
+int run(const Arguments& /*arguments*/, const std::string& /*command_line*/,
+        const Streams& /*streams*/) {
+  throw std::runtime_error("this gradwire was built without Gloo: real runs are not possible");
+}
+
+#endif
+
+}  // namespace
+
+Command real_command() {
+  Command command{.name = "real",
+                  .summary =
+                      "Trains with real processes over TCP and reports measured times in place of "
+                      "predicted ones.",
+                  .usage = "[OPTION...]",
+                  .examples =
+                      R"(  gradwire real --workers 2,4 --algorithm rank-dad dsgd
+  gradwire real --workers 4 --bandwidth 100Mbps --latency 5ms --json     # as root: a network lab
+  mpirun -n 4 gradwire real --workers 4 --rendezvous /shared/folder --interface eth0
+)",
+                  .flags = {},
+                  .run = run};
+  command.flags.push_back({"scenario", "FILE",
+                           "JSON object as for gradwire run; what only a simulation needs is "
+                           "ignored, an option given here overrides it",
+                           "Scenario"});
+  for (const Field& field : scenario_fields())
+    if (!field.timing_only) command.flags.push_back(field_flag(field));
+  for (const char* key : {"bandwidth", "latency"}) {
+    Flag flag = field_flag(find_field(key));
+    flag.help = key == std::string("bandwidth")
+                    ? "of every worker's cable in a network lab on this machine (root)"
+                    : "of every worker's cable there; a message crosses two";
+    flag.group = "Real network";
+    command.flags.push_back(std::move(flag));
+  }
+  command.flags.insert(
+      command.flags.end(),
+      {{"timeout", "TIME", "for the workers to meet and for any message (default 30s)",
+        "Real network"},
+       {"interface", "NAME",
+        "network interface between the workers (default: loopback here, "
+        "the default route's on a cluster)",
+        "Real network"},
+       {"rendezvous", "FOLDER",
+        "folder that all hosts see, for processes that mpirun, srun or torchrun started",
+        "Real network"}});
+  for (Flag& flag : publishing_flags()) command.flags.push_back(std::move(flag));
+  return command;
+}
+
+}  // namespace gradwire
