@@ -14,9 +14,17 @@ struct Batch {
   std::vector<int> labels;
 };
 
+/// What a row of inputs holds.  Images: channels planes of height x width.  Sequences: steps times
+/// channels values, step by step, zero from the end of a shorter one on.  Texts: steps token
+/// numbers in [0, vocabulary), 0 from the end of a shorter one on.
 struct DataShape {
-  Index features = 0;
+  Index features = 0;  ///< columns of inputs
   int classes = 0;
+  Index steps = 1;
+  Index channels = 1;
+  Index height = 1;
+  Index width = 1;
+  Index vocabulary = 0;  ///< 0: not a text
 };
 
 struct Examples {
