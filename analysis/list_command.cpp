@@ -49,11 +49,9 @@ ordered_json models() {
 }
 
 ordered_json datasets() {
-  return {
-      item("fashion-mnist", "60000 images of 28x28, 10 classes (package dataset-fashion-mnist)"),
-      item("idx:FOLDER", "MNIST's four files, plain or .gz, in a folder of yours"),
-      item("synthetic", "class prototypes and noise, 28x28, 10 classes; the same everywhere"),
-      item("synthetic:FxC", "the same with F features and C classes")};
+  ordered_json list = ordered_json::array();
+  for (const DatasetRow& row : dataset_table()) list.push_back(item(row.name, row.summary));
+  return list;
 }
 
 // The first sentence of an XML file's first comment.

@@ -44,10 +44,22 @@ struct Dataset {
 /// - `fashion-mnist`: the files of Debian's package dataset-fashion-mnist;
 /// - `idx:FOLDER`: {train,t10k}-{images-idx3,labels-idx1}-ubyte (MNIST's names), plain or .gz;
 /// - `synthetic`: class prototypes plus noise, 28x28, 10 classes, the same on every machine;
-/// - `synthetic:FxC`: the same with F features and C classes.
+/// - `synthetic:FxC`: the same with F features and C classes;
+/// - `synthetic-images[:CHANNELSxHEIGHTxWIDTHxCLASSES]`: likewise, 3x32x32x10 by default;
+/// - `synthetic-sequences[:STEPSxCHANNELSxCLASSES]`: class trajectories plus autoregressive noise,
+///   a quarter to all of the steps long, 93x13x10 by default;
+/// - `synthetic-texts[:STEPSxVOCABULARYxCLASSES]`: Zipf's law and words that speak for a class, a
+///   quarter to all of the steps long, 64x2000x2 by default; token 0 is padding, 1 never occurs.
 /// Pixels are scaled to [0, 1].  Throws std::invalid_argument naming the file, the place and what
 /// is wrong, or the package to install.
 Dataset load_dataset(const std::string& spec, std::uint64_t seed);
+
+/// What can be loaded, for users.
+struct DatasetRow {
+  std::string name;
+  std::string summary;
+};
+const std::vector<DatasetRow>& dataset_table();
 
 /// The batch of a worker at a step: each epoch is one permutation of the training examples keyed by
 /// (seed, epoch), and the step's global batch is cut into one run of rows per worker, in rank

@@ -1,0 +1,34 @@
+#include "models/byte_reader.h"
+
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace gradwire {
+
+ByteReader::ByteReader(std::string path) : path_(std::move(path)), file_(open(), gzclose) {}
+
+std::size_t ByteReader::read(std::span<unsigned char> bytes) {
+  const int got = gzread(file_.get(), bytes.data(), static_cast<unsigned>(bytes.size()));
+  int status = Z_OK;
+  const char* const message = gzerror(file_.get(), &status);
+  if (got < 0) fail(std::string("cannot be read: ") + message);
+  if (status == Z_BUF_ERROR) fail("is truncated: its gzip stream stops early");
+  return static_cast<std::size_t>(got);
+}
+
+void ByteReader::fail(const std::string& what) const {
+  throw std::invalid_argument("dataset: " + path_ + " " + what);
+}
+
+gzFile ByteReader::open() const {
+  errno = 0;
+  gzFile file = gzopen(path_.c_str(), "rb");
+  if (file == nullptr)
+    fail("cannot be opened: " +
+         std::generic_category().message(errno != 0 ? errno : static_cast<int>(ENOMEM)));
+  return file;
+}
+
+}  // namespace gradwire

@@ -1,0 +1,30 @@
+// A binary file read front to back, plain or gzipped (zlib reads both), with errors that name it.
+#pragma once
+
+#include <zlib.h>
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace gradwire {
+
+class ByteReader {
+ public:
+  /// Throws std::invalid_argument if the file cannot be opened.
+  explicit ByteReader(std::string path);
+
+  /// Up to bytes.size(); fewer only at the end of the file.
+  std::size_t read(std::span<unsigned char> bytes);
+
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  using File = std::unique_ptr<gzFile_s, int (*)(gzFile)>;
+  gzFile open() const;
+
+  std::string path_;
+  File file_;
+};
+
+}  // namespace gradwire
