@@ -17,7 +17,8 @@ struct ComputeSpec {
     kFlops,     ///< flops over device_flop_per_s, or memory_bytes over device_memory_byte_per_s if
                 ///< longer
     kMeasured,  ///< the processor time that the mathematics took here
-    kGiven,     ///< forward_s and backward_s per batch; the rest at the backward pass's flop rate
+    kCalibrated,  ///< as kFlops, at the rates of the network model's calibration
+    kGiven,       ///< forward_s and backward_s per batch; the rest at the backward pass's flop rate
   };
   Mode mode = Mode::kFlops;
   double device_flop_per_s = 50e9;
@@ -40,7 +41,7 @@ struct Scenario {
   int workers_per_host = 1;
   std::optional<double> bandwidth_bit_per_s;  ///< overrides the worker-facing links
   std::optional<double> latency_s;            ///< overrides the worker-facing links
-  std::string network_model = "exact";        ///< `exact` or `simgrid:NAME`
+  std::string network_model = "exact";        ///< `exact`, `calibrated:FILE` or `simgrid:NAME`
   ComputeSpec compute;
 
   AlgorithmSpec algorithm;

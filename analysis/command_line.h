@@ -68,6 +68,7 @@ Command real_command();
 Command list_command();
 Command platform_command();
 Command collective_command();
+Command calibrate_command();
 
 std::string command_help(const Command& command);
 

@@ -40,6 +40,8 @@ void set_compute(Scenario& s, Text text) {
     s.compute.mode = ComputeSpec::Mode::kFlops;
   } else if (text == "measured") {
     s.compute.mode = ComputeSpec::Mode::kMeasured;
+  } else if (text == "calibrated") {
+    s.compute.mode = ComputeSpec::Mode::kCalibrated;
   } else if (times.size() == 2) {
     s.compute.mode = ComputeSpec::Mode::kGiven;
     s.compute.forward_s = parse_time_s("compute", times[0]);
@@ -47,7 +49,7 @@ void set_compute(Scenario& s, Text text) {
   } else {
     throw std::invalid_argument(
         "compute: \"" + text +
-        "\" is not flops, measured or FORWARD,BACKWARD; write e.g. 10ms,20ms");
+        "\" is not flops, measured, calibrated or FORWARD,BACKWARD; write e.g. 10ms,20ms");
   }
 }
 
@@ -57,6 +59,8 @@ std::string get_compute(const Scenario& s) {
       return "flops";
     case ComputeSpec::Mode::kMeasured:
       return "measured";
+    case ComputeSpec::Mode::kCalibrated:
+      return "calibrated";
     case ComputeSpec::Mode::kGiven:
       break;
   }
@@ -102,7 +106,8 @@ std::vector<Field> network_fields() {
       {.key = "network-model",
        .group = group,
        .argument = "MODEL",
-       .help = "exact (latency + bytes/bandwidth, max-min sharing) or simgrid:NAME, e.g. LV08",
+       .help = "exact (latency + bytes/bandwidth, max-min sharing), calibrated:FILE (of gradwire "
+               "calibrate) or simgrid:NAME, e.g. LV08",
        .timing_only = true,
        .set = [](Scenario& s, Text v) { s.network_model = v; },
        .get = [](const Scenario& s) { return s.network_model; }},
@@ -148,8 +153,9 @@ std::vector<Field> compute_fields() {
       {.key = "compute",
        .group = group,
        .argument = "HOW",
-       .help = "flops (at the device's rates), measured (processor time here; not reproducible) or "
-               "FORWARD,BACKWARD per batch, e.g. 10ms,20ms",
+       .help = "flops (at the device's rates), measured (processor time here; not reproducible), "
+               "calibrated (at the rates of --network-model calibrated:FILE) or FORWARD,BACKWARD "
+               "per batch, e.g. 10ms,20ms",
        .timing_only = true,
        .set = set_compute,
        .get = get_compute},

@@ -13,6 +13,7 @@
 #include "analysis/command_line.h"
 #include "analysis/progress.h"
 #include "analysis/publish.h"
+#include "analysis/real_options.h"
 #include "analysis/study.h"
 #include "analysis/text.h"
 #include "analysis/units.h"
@@ -25,29 +26,6 @@ namespace gradwire {
 namespace {
 
 #ifdef GRADWIRE_WITH_GLOO
-
-RealOptions read_options(const Arguments& arguments) {
-  RealOptions options;
-  options.interface = arguments.value("interface");
-  options.rendezvous = arguments.value("rendezvous");
-  options.timeout_s = parse_time_s("timeout", arguments.value("timeout", "30s"));
-  if (options.timeout_s < 0.1)
-    throw std::invalid_argument("timeout: \"" + arguments.value("timeout") +
-                                "\" is less than 100ms");
-  options.cluster = find_cluster_rank();
-  const bool alone = !options.cluster || options.cluster->size == 1;
-  if (alone && options.rendezvous.empty()) {
-    options.cluster = std::nullopt;
-  } else if (!options.cluster) {
-    throw UsageError("--rendezvous is for processes that mpirun, srun or torchrun started");
-  } else if (options.rendezvous.empty()) {
-    throw UsageError(options.cluster->launcher + " started " +
-                     std::to_string(options.cluster->size) +
-                     " processes: give --rendezvous FOLDER, which all hosts see, or unset its "
-                     "variables to run all workers here");
-  }
-  return options;
-}
 
 // The network of one scenario after another; one made for the last scenario is used again.
 class LocalNetwork {
@@ -145,7 +123,7 @@ int run(const Arguments& arguments, const std::string& command_line, const Strea
   Grid grid;
   arguments.apply_to(grid);
   if (arguments.has("scenario")) load_scenario_file(arguments.value("scenario"), grid);
-  const RealOptions options = read_options(arguments);
+  const RealOptions options = read_real_options(arguments);
   const std::vector<Scenario> scenarios = grid.points();
   if (options.cluster && (grid.has("bandwidth") || grid.has("latency")))
     throw UsageError("--bandwidth and --latency shape a network on this machine, not a cluster's");
@@ -198,17 +176,7 @@ Command real_command() {
     flag.group = "Real network";
     command.flags.push_back(std::move(flag));
   }
-  command.flags.insert(
-      command.flags.end(),
-      {{"timeout", "TIME", "for the workers to meet and for any message (default 30s)",
-        "Real network"},
-       {"interface", "NAME",
-        "network interface between the workers (default: loopback here, "
-        "the default route's on a cluster)",
-        "Real network"},
-       {"rendezvous", "FOLDER",
-        "folder that all hosts see, for processes that mpirun, srun or torchrun started",
-        "Real network"}});
+  for (Flag& flag : real_network_flags()) command.flags.push_back(std::move(flag));
   for (Flag& flag : publishing_flags()) command.flags.push_back(std::move(flag));
   return command;
 }

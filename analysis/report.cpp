@@ -214,6 +214,7 @@ ordered_json platforms_json(const std::vector<PlatformInfo>& platforms) {
 ordered_json compute_json(const ComputeSpec& c) {
   using Mode = ComputeSpec::Mode;
   if (c.mode == Mode::kMeasured) return {{"mode", "measured"}};
+  if (c.mode == Mode::kCalibrated) return {{"mode", "calibrated"}};
   if (c.mode == Mode::kGiven)
     return {{"mode", "given"}, {"forward_s", c.forward_s}, {"backward_s", c.backward_s}};
   ordered_json json{{"mode", "flops"}, {"device_flop_per_s", c.device_flop_per_s}};

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "algorithms/serial.h"
-#include "real/gloo_communicator.h"
 #include "real/interface.h"
 #include "real/workers.h"
 
@@ -89,22 +88,17 @@ std::vector<std::string> gather_texts(Communicator& comm, const std::string& min
 
 // Under the default policy Gloo's small messages cost up to a timer tick each: its event loop
 // preempts the thread that holds the lock it needs.  Threads started later inherit this.
-bool use_batch_scheduling() {
+void use_batch_scheduling() {
   const sched_param parameters{};
-  return sched_setscheduler(0, SCHED_BATCH, &parameters) == 0;
+  sched_setscheduler(0, SCHED_BATCH, &parameters);
 }
 
-// One worker from beginning to end.  Rank 0 returns all workers' reports.
-std::vector<std::string> run_worker(const Scenario& scenario, const Dataset& dataset,
-                                    const MeshOptions& options, const StepHook& hook) {
+// One worker from beginning to end.  Rank 0 returns what the body returned on all workers.
+std::vector<std::string> run_worker(const MeshOptions& options, const WorkerBody& body) {
   signal(SIGPIPE, SIG_IGN);  // a closed connection is an error of the write
-  const bool batch_scheduling = use_batch_scheduling();
+  use_batch_scheduling();
   const Mesh mesh = connect(options);
-  WorkerReport report{.outcome = train(*mesh.comm, scenario, dataset, hook),
-                      .steps = mesh.comm->steps(),
-                      .interface = mesh.interface,
-                      .batch_scheduling = batch_scheduling};
-  return gather_texts(*mesh.comm, pack(report));
+  return gather_texts(*mesh.comm, body(mesh));
 }
 
 std::string exactly(double value) {
@@ -165,8 +159,8 @@ class TemporaryFolder {
   std::string path_;
 };
 
-std::vector<std::string> run_here(const Scenario& scenario, const Dataset& dataset,
-                                  const MeshOptions& common, const RealOptions& options) {
+std::vector<std::string> run_here(const MeshOptions& common, const RealOptions& options,
+                                  const WorkerBody& body) {
   constexpr double kGrace_s = 2;
   const TemporaryFolder folder;
   const auto worker = [&](int rank) {
@@ -179,21 +173,21 @@ std::vector<std::string> run_here(const Scenario& scenario, const Dataset& datas
       mesh.interface = NetLab::kInterface;
     }
     ByteWriter out;
-    out.put_strings(run_worker(scenario, dataset, mesh, options.hook));
+    out.put_strings(run_worker(mesh, body));
     return out.take();
   };
   const std::string reports =
-      run_workers(scenario.workers, std::min(kGrace_s, options.timeout_s), worker).front();
+      run_workers(common.size, std::min(kGrace_s, options.timeout_s), worker).front();
   return ByteReader(reports).get_strings();
 }
 
-std::vector<std::string> run_on_cluster(const Scenario& scenario, const Dataset& dataset,
-                                        const MeshOptions& common, const RealOptions& options) {
+std::vector<std::string> run_on_cluster(const MeshOptions& common, const RealOptions& options,
+                                        const WorkerBody& body) {
   const ClusterRank& cluster = *options.cluster;
-  if (cluster.size != scenario.workers)
+  if (cluster.size != common.size)
     throw std::invalid_argument("workers: " + cluster.launcher + " started " +
                                 std::to_string(cluster.size) + " processes, not " +
-                                std::to_string(scenario.workers));
+                                std::to_string(common.size));
   if (options.rendezvous.empty())
     throw std::invalid_argument("rendezvous: workers that " + cluster.launcher +
                                 " started need a folder that all hosts see");
@@ -201,7 +195,7 @@ std::vector<std::string> run_on_cluster(const Scenario& scenario, const Dataset&
   mesh.rank = cluster.rank;
   mesh.rendezvous = options.rendezvous;
   if (!cluster.job.empty()) mesh.rendezvous += "/gradwire-" + cluster.job;
-  return run_worker(scenario, dataset, mesh, options.hook);
+  return run_worker(mesh, body);
 }
 
 Result make_result(const Scenario& scenario, const std::vector<std::string>& reports,
@@ -294,6 +288,18 @@ std::optional<ClusterRank> find_cluster_rank() {
   });
 }
 
+std::vector<std::string> run_on_mesh(
+    int workers, const std::vector<std::pair<std::string, std::string>>& agreement,
+    const RealOptions& options, const WorkerBody& body) {
+  const MeshOptions mesh{.rank = 0,
+                         .size = workers,
+                         .rendezvous = "",
+                         .interface = options.interface,
+                         .timeout_s = options.timeout_s,
+                         .agreement = agreement};
+  return options.cluster ? run_on_cluster(mesh, options, body) : run_here(mesh, options, body);
+}
+
 std::optional<Result> run_real(const Scenario& scenario, const Dataset& dataset,
                                const RealOptions& options) {
   if (scenario.workers < 1) throw std::invalid_argument("workers must be at least 1");
@@ -304,15 +310,14 @@ std::optional<Result> run_real(const Scenario& scenario, const Dataset& dataset,
   if (!options.interface.empty()) find_interface(options.interface);
   Scenario trained = scenario;
   trained.gradient_error = false;  // would need every worker's gradient in one place
-  const MeshOptions mesh{.rank = 0,
-                         .size = scenario.workers,
-                         .rendezvous = "",
-                         .interface = options.interface,
-                         .timeout_s = options.timeout_s,
-                         .agreement = agreement(scenario, dataset)};
-  const std::vector<std::string> reports = options.cluster
-                                               ? run_on_cluster(trained, dataset, mesh, options)
-                                               : run_here(trained, dataset, mesh, options);
+  const std::vector<std::string> reports =
+      run_on_mesh(scenario.workers, agreement(scenario, dataset), options, [&](const Mesh& mesh) {
+        WorkerReport report{.outcome = train(*mesh.comm, trained, dataset, options.hook),
+                            .steps = mesh.comm->steps(),
+                            .interface = mesh.interface,
+                            .batch_scheduling = sched_getscheduler(0) == SCHED_BATCH};
+        return pack(report);
+      });
   if (reports.empty()) return std::nullopt;
   return make_result(scenario, reports, options);
 }

@@ -5,9 +5,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "algorithms/report.h"
 #include "algorithms/training.h"
+#include "real/gloo_communicator.h"
 #include "real/netlab.h"
 
 namespace gradwire {
@@ -41,6 +44,13 @@ struct RealOptions {
   std::function<void(int rank)> prepare = {};  ///< called first in a forked worker (tests)
   StepHook hook = {};                          ///< called in the worker's process after every step
 };
+
+/// Runs `body` on every worker's end of a mesh; `agreement` as in MeshOptions.  Returns what it
+/// returned, by rank; nothing on a cluster's ranks other than 0.
+using WorkerBody = std::function<std::string(const Mesh& mesh)>;
+std::vector<std::string> run_on_mesh(
+    int workers, const std::vector<std::pair<std::string, std::string>>& agreement,
+    const RealOptions& options, const WorkerBody& body);
 
 /// Trains for real.  Times are the wall clock's, `network` says how the workers were connected.
 /// Returns nothing on a cluster's ranks other than 0.  Throws std::runtime_error if a worker fails

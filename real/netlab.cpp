@@ -146,17 +146,25 @@ std::string address_lines(std::size_t worker, std::size_t workers) {
 
 // ---- Shaping by the kernel
 
-constexpr double kSlow_bit_per_s = 20e6, kFast_bit_per_s = 200e6;
+constexpr double kSlow_bit_per_s = 20e6;
 
 // A bucket of more than a frame or two lets short messages pass too fast, a small one makes the
 // kernel cut every large segment, which costs processor time: a compromise by rate.
+struct Shaping {
+  double up_to_bit_per_s;
+  int burst_bytes;
+  const char* latency;
+};
+constexpr std::array<Shaping, 3> kShapings{
+    {{kSlow_bit_per_s, 5 << 10, "200ms"}, {200e6, 32 << 10, "200ms"}, {1e12, 128 << 10, "50ms"}}};
+
 std::string shaping(double bit_per_s, const std::string& device) {
-  const bool fast = bit_per_s > kFast_bit_per_s;
-  const char* burst = fast ? "128kb" : "32kb";
-  if (bit_per_s <= kSlow_bit_per_s) burst = "5kb";
+  const auto* const used =
+      std::find_if(kShapings.begin(), kShapings.end() - 1,
+                   [&](const Shaping& s) { return bit_per_s <= s.up_to_bit_per_s; });
   std::ostringstream line;
   line << "qdisc add dev " << device << " root tbf rate " << std::llround(bit_per_s) << "bit burst "
-       << burst << " latency " << (fast ? "50ms" : "200ms") << "\n";
+       << used->burst_bytes << " latency " << used->latency << "\n";
   return line.str();
 }
 
@@ -387,6 +395,13 @@ LabCheck NetLab::check(int from, int to) const {
   found.round_trip_s = ByteReader(measured[0]).get<double>();
   found.goodput_bit_per_s = ByteReader(measured[1]).get<double>();
   return found;
+}
+
+std::vector<std::pair<double, double>> NetLab::bursts() {
+  std::vector<std::pair<double, double>> all;
+  for (const Shaping& shaping : kShapings)
+    all.emplace_back(shaping.up_to_bit_per_s, shaping.burst_bytes);
+  return all;
 }
 
 std::vector<std::pair<std::string, std::string>> NetLab::constants() const {

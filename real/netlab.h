@@ -48,6 +48,9 @@ class NetLab {
   /// Measures from worker `from` to worker `to` for about a second.
   LabCheck check(int from = 0, int to = 1) const;
 
+  /// Ports up to a rate (bit/s) pass so many bytes at once after a pause; by rising rate.
+  static std::vector<std::pair<double, double>> bursts();
+
   /// What it is made of: key (with unit) -> value.
   std::vector<std::pair<std::string, std::string>> constants() const;
 

@@ -41,6 +41,7 @@ double ComputeModel::seconds(Phase phase, const Charge& charge) const {
       return charge.work.flops /
              (phase == Phase::kForward ? forward_flop_per_s_ : backward_flop_per_s_);
     case ComputeSpec::Mode::kFlops:
+    case ComputeSpec::Mode::kCalibrated:
       break;
   }
   const double arithmetic_s = charge.work.flops / spec_.device_flop_per_s;

@@ -14,6 +14,8 @@
 #include <unordered_set>
 #include <xbt/config.hpp>
 
+#include "sim/calibration.h"
+
 namespace gradwire {
 
 namespace {
@@ -50,6 +52,11 @@ bool is_simgrid_model(const std::string& name) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
+// A calibrated transport runs over exact links.
+bool is_exact(const Scenario& scenario) {
+  return scenario.network_model == kExact || !calibration_file(scenario.network_model).empty();
+}
+
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 // SimGrid's configuration for a scenario, key -> value.
@@ -57,7 +64,7 @@ Settings settings_for(const Scenario& scenario) {
   Settings settings{{"contexts/stack-size", "8192"}};  // KiB; a file may ask for too little
   if (const char* factory = std::getenv("GRADWIRE_SIMGRID_CONTEXTS"))
     settings.emplace_back("contexts/factory", factory);
-  if (scenario.network_model == kExact) {
+  if (is_exact(scenario)) {
     settings.insert(settings.end(), {{"host/model", "compound"},
                                      {"network/model", "CM02"},
                                      {"network/optim", "Lazy"},
@@ -96,7 +103,7 @@ LoadedPlatform::LoadedPlatform(const Scenario& scenario, std::string path, const
     : scenario_(scenario),
       path_(std::move(path)),
       text_(text),
-      exact_(scenario.network_model == kExact),
+      exact_(is_exact(scenario)),
       settings_(settings_for(scenario)),
       engine_(make_engine(settings_)) {
   // SimGrid's own handlers would print the state of all actors, or hide the signal's name.
@@ -274,6 +281,13 @@ double LoadedPlatform::injected_latency_s(int from, int to) const {
   return exact_ ? route_latency_s_[host_index(from) * hosts_.size() + host_index(to)] : 0;
 }
 
+double LoadedPlatform::route_byte_per_s(int from, int to) const {
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const Link* link : route(host_index(from), host_index(to)))
+    slowest = std::min(slowest, link->get_bandwidth());
+  return slowest;
+}
+
 void LoadedPlatform::warn(const std::string& what) {
   info_.warnings.push_back(path_ + ": " + what);
 }
@@ -344,10 +358,14 @@ void check_scenario(const Scenario& scenario) {
   if (scenario.latency_s && !(*scenario.latency_s >= 0))
     throw PlatformError("latency: " + shortest(*scenario.latency_s) + " s is not 0 or more");
   const std::string& model = scenario.network_model;
+  if (const std::string file = calibration_file(model); !file.empty()) {
+    read_calibration(file);
+    return;
+  }
   if (model != "exact" && !(model.starts_with("simgrid:") &&
                             is_simgrid_model(model.substr(std::string("simgrid:").size()))))
     throw PlatformError("network-model: '" + model +
-                        "' is not one of exact, simgrid:CM02, simgrid:LV08, simgrid:SMPI, "
+                        "' is not one of exact, calibrated:FILE, simgrid:CM02, simgrid:LV08, simgrid:SMPI, "
                         "simgrid:IB");
 }
 

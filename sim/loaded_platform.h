@@ -29,6 +29,13 @@ class LoadedPlatform {
   /// the links themselves have none; 0 under SimGrid's own models.
   double injected_latency_s(int from, int to) const;
 
+  /// The rate of the slowest link between two workers.
+  double route_byte_per_s(int from, int to) const;
+
+  std::size_t host_index(int rank) const {
+    return static_cast<std::size_t>(rank / scenario_.workers_per_host);
+  }
+
   const PlatformInfo& info() const { return info_; }
   /// Every constant of the network as used, key (with unit) -> value.
   std::vector<std::pair<std::string, std::string>> constants() const;
@@ -41,9 +48,6 @@ class LoadedPlatform {
     std::vector<HostLink> loopbacks;
   };
 
-  std::size_t host_index(int rank) const {
-    return static_cast<std::size_t>(rank / scenario_.workers_per_host);
-  }
   std::size_t workers_on(std::size_t host) const;
   void load(Child& child);
   void choose_hosts(const std::vector<simgrid::s4u::Host*>& all);

@@ -32,24 +32,32 @@ SimGridCommunicator::Pending& SimGridCommunicator::pending(std::uint32_t id) {
 static char no_payload;  // NOLINT(misc-use-anonymous-namespace)
 
 void SimGridCommunicator::do_isend(int to, std::span<const std::byte> payload, std::uint32_t id) {
-  auto [channel, is_new] = outgoing_.try_emplace(to);
-  if (is_new) channel->second = open_channel(rank(), to);
   // The receiver may look at the bytes long after the sender has gone on.
   void* message = &no_payload;
   if (payload.data() != nullptr) message = new Message{{payload.begin(), payload.end()}};
   Pending& send = pending(id);
   send.is_send = true;
   send.peer = to;
+  if (world_.transport != nullptr) {
+    send.transported = world_.transport->send(rank(), to, lane_index(), payload.size(), message);
+    return;
+  }
+  auto [channel, is_new] = outgoing_.try_emplace(to);
+  if (is_new) channel->second = open_channel(rank(), to);
   send.comm = channel->second.mailbox->put_async(message, payload.size());
 }
 
 void SimGridCommunicator::do_irecv(int from, std::span<std::byte> buffer, std::uint32_t id) {
-  auto [channel, is_new] = incoming_.try_emplace(from);
-  if (is_new) channel->second = open_channel(from, rank());
   Pending& receive = pending(id);
   receive.is_send = false;
   receive.peer = from;
   receive.buffer = buffer;
+  if (world_.transport != nullptr) {
+    receive.transported = world_.transport->receive(from, rank(), lane_index());
+    return;
+  }
+  auto [channel, is_new] = incoming_.try_emplace(from);
+  if (is_new) channel->second = open_channel(from, rank());
   receive.latency_s = channel->second.latency_s;
   receive.comm = channel->second.mailbox->get_async(&receive.message);
 }
@@ -57,6 +65,14 @@ void SimGridCommunicator::do_irecv(int from, std::span<std::byte> buffer, std::u
 void SimGridCommunicator::do_wait(std::uint32_t id) {
   Pending& request = pending_[id];
   waiting_ = &request;
+  if (request.transported != nullptr) {
+    (request.is_send ? request.transported->sent : request.transported->arrived)->acquire();
+    request.message = static_cast<Message*>(request.transported->payload);
+    if (!request.is_send) deliver(request);
+    request.transported = nullptr;
+    waiting_ = nullptr;
+    return;
+  }
   request.comm->wait();
   if (!request.is_send) {
     if (request.latency_s > 0) {
@@ -87,6 +103,7 @@ void SimGridCommunicator::do_charge(Phase phase, const Charge& charge) {
           ? charge
           : recorded_->lanes[static_cast<std::size_t>(lane_index())].charges[next_charge_++];
   const double duration_s = world_.compute.seconds(phase, charged);
+  if (world_.transport != nullptr) return world_.transport->compute(rank(), duration_s);
   if (duration_s > 0) s4u::this_actor::sleep_for(duration_s);
 }
 

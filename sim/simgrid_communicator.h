@@ -14,6 +14,7 @@
 #include "algorithms/communicator.h"
 #include "sim/child.h"
 #include "sim/compute_model.h"
+#include "sim/gloo_transport.h"
 #include "sim/loaded_platform.h"
 
 namespace gradwire {
@@ -24,6 +25,7 @@ struct SimGridWorld {
   const ComputeModel& compute;
   Child& child;
   std::vector<simgrid::s4u::ActorPtr> workers;  ///< by rank; all made before the simulation starts
+  GlooTransport* transport = nullptr;           ///< of the calibrated network model
 };
 
 class SimGridCommunicator final : public Communicator {
@@ -44,6 +46,7 @@ class SimGridCommunicator final : public Communicator {
   };
   struct Pending {
     simgrid::s4u::CommPtr comm;
+    GlooTransport::Handle transported;  // instead of comm
     bool is_send = false;
     int peer = -1;
     std::span<std::byte> buffer;

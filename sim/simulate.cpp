@@ -43,6 +43,11 @@ std::string run_workers(const Job& job, LoadedPlatform& platform, Child& child) 
   const int size = job.scenario.workers;
   const auto workers = static_cast<std::size_t>(size);
   SimGridWorld world{platform, job.compute, child, {}};
+  std::unique_ptr<GlooTransport> transport;
+  if (const std::string file = calibration_file(job.scenario.network_model); !file.empty()) {
+    transport = std::make_unique<GlooTransport>(read_calibration(file), platform, size);
+    world.transport = transport.get();
+  }
   std::vector<std::unique_ptr<SimGridCommunicator>> comms;
   Timeline timeline(job.keep_timeline ? workers : 0);
   std::size_t ended = 0;
@@ -83,6 +88,20 @@ std::string run_workers(const Job& job, LoadedPlatform& platform, Child& child) 
   }
   out.put_strings(platform.info().warnings);
   return out.take();
+}
+
+ComputeModel compute_model(const Scenario& scenario, const BatchWork& batch_work) {
+  ComputeSpec spec = scenario.compute;
+  if (spec.mode == ComputeSpec::Mode::kCalibrated) {
+    const std::string file = calibration_file(scenario.network_model);
+    if (file.empty())
+      throw std::invalid_argument("compute: calibrated needs network-model calibrated:FILE, not " +
+                                  scenario.network_model);
+    const Calibration calibration = read_calibration(file);
+    spec.device_flop_per_s = calibration.flop_per_s;
+    spec.device_memory_byte_per_s = calibration.memory_byte_per_s;
+  }
+  return {spec, batch_work};
 }
 
 SimulatedRun run(const Job& job) {
@@ -144,7 +163,7 @@ void repeat(Communicator& comm, const WorkerRecording& recording, std::size_t la
 SimulatedRun run_simulated(const Scenario& scenario, const BatchWork& batch_work,
                            const std::function<void(Communicator&)>& worker, bool keep_timeline) {
   return run({.scenario = scenario,
-              .compute = ComputeModel(scenario.compute, batch_work),
+              .compute = compute_model(scenario, batch_work),
               .worker = worker,
               .keep_timeline = keep_timeline});
 }
@@ -159,7 +178,7 @@ SimulatedRun replay(const Scenario& scenario, const Recording& recording, bool k
     repeat(comm, recording.workers[rank], 0, next[rank]);
   };
   return run({.scenario = scenario,
-              .compute = ComputeModel(scenario.compute, recording.batch_work),
+              .compute = compute_model(scenario, recording.batch_work),
               .worker = worker,
               .recorded = &recording.workers,
               .keep_timeline = keep_timeline});

@@ -1,0 +1,58 @@
+// What `gradwire calibrate` measured of a machine and its transport, as simulations use it
+// (--network-model calibrated:FILE).  The file has its samples and fits beside these parameters.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gradwire {
+
+/// Processor time per byte of payload at a rate: bytes of a slow stream come in smaller pieces.
+struct ByteCost {
+  double bit_per_s = 0;
+  double send_s = 0;
+  double receive_s = 0;
+};
+
+/// A token bucket: a port of at most this rate that was idle passes this much at once.
+struct TokenBucket {
+  double up_to_bit_per_s = 0;
+  double bytes = 0;
+};
+
+struct Calibration {
+  int cores = 1;                     ///< of a machine
+  bool one_machine = false;          ///< all workers compute on one machine, else each host is one
+  double latency_s = 0;              ///< of a message beyond the platform's and its processor time
+  double payload_share = 1;          ///< of a link's rate, what payload gets; the rest are headers
+  double acknowledgement_share = 0;  ///< bytes that go back per byte of payload
+  bool rendezvous = false;  ///< payload waits for the receiver's note, which travels as payload
+  double send_buffer_bytes = 0;  ///< what the system takes of a message before it has left
+  double send_s = 0;             ///< processor time of a message beside that of its bytes
+  double receive_s = 0;
+  std::vector<ByteCost> byte_costs;        ///< by rising rate, at least one
+  std::vector<TokenBucket> token_buckets;  ///< by rising rate
+  double flop_per_s = 50e9;                ///< of one core, matrix products
+  double memory_byte_per_s = 0;            ///< of one core; 0: unlimited
+
+  double burst_bytes(double bit_per_s) const;
+  /// Between measured rates, in proportion to the logarithm of the rate.
+  ByteCost byte_cost(double bit_per_s) const;
+};
+
+/// Throws std::invalid_argument naming the file and the key that is missing or makes no sense.
+Calibration read_calibration(const std::string& path);
+
+/// The file's "parameters".
+nlohmann::ordered_json to_json(const Calibration& calibration);
+
+/// Goes up when a file of before would mean something else.
+inline constexpr int kCalibrationVersion = 1;
+inline constexpr const char* kCalibrationFormat = "gradwire calibration";
+
+/// The file that a network model `calibrated:FILE` names; empty for other models.
+std::string calibration_file(const std::string& network_model);
+
+}  // namespace gradwire

@@ -1,0 +1,198 @@
+#include "sim/gloo_transport.h"
+
+#include <algorithm>
+#include <string>
+
+namespace gradwire {
+
+namespace s4u = simgrid::s4u;
+
+namespace {
+
+constexpr double kPreamble_bytes = 48;  // before each payload (gloo/transport/tcp/pair.h)
+
+double now_s() { return s4u::Engine::get_clock(); }
+
+s4u::CommPtr start_flow(s4u::Host* from, s4u::Host* to, double bytes) {
+  return s4u::Comm::sendto_async(from, to, static_cast<std::uint64_t>(std::max(bytes, 1.0)));
+}
+
+}  // namespace
+
+GlooTransport::GlooTransport(Calibration calibration, const LoadedPlatform& platform, int workers)
+    : calibration_(std::move(calibration)),
+      platform_(platform),
+      up_(static_cast<std::size_t>(workers)),
+      down_(static_cast<std::size_t>(workers)) {
+  const int machines = calibration_.one_machine ? 1 : workers;
+  for (int m = 0; m < machines; ++m)
+    machines_.push_back(std::make_unique<Cores>(calibration_.cores));
+}
+
+Cores& GlooTransport::cores_of(int worker) {
+  if (calibration_.one_machine) return *machines_.front();
+  return *machines_[platform_.host_index(worker)];
+}
+
+GlooTransport::Stream& GlooTransport::stream(int from, int to) {
+  auto& found = streams_[{from, to}];
+  if (found != nullptr) return *found;
+  found = std::make_unique<Stream>();
+  Stream& made = *found;
+  made.from = from;
+  made.to = to;
+  made.latency_s = platform_.injected_latency_s(from, to) + calibration_.latency_s;
+  made.byte_per_s = platform_.route_byte_per_s(from, to);
+  made.cost = calibration_.byte_cost(8 * made.byte_per_s);
+  const std::string name = std::to_string(from) + ">" + std::to_string(to);
+  s4u::Actor::create(name + " out", &platform_.host_of(from), [this, &made] {
+    run_sending_end(made);
+  })->daemonize();
+  s4u::Actor::create(name + " in", &platform_.host_of(to), [this, &made] {
+    run_receiving_end(made);
+  })->daemonize();
+  return made;
+}
+
+GlooTransport::Handle GlooTransport::send(int from, int to, int lane, std::size_t bytes,
+                                          void* payload) {
+  cores_of(from).run(calibration_.send_s);
+  Stream& s = stream(from, to);
+  Lane& queue = s.lanes[static_cast<std::size_t>(lane)];
+  Handle message;
+  if (queue.unsent.empty()) {
+    message = queue.unasked.emplace_back(std::make_shared<Message>());
+    message->announced = !calibration_.rendezvous;
+  } else {
+    message = std::move(queue.unsent.front());
+    queue.unsent.pop_front();
+  }
+  message->bytes = bytes;
+  message->payload = payload;
+  message->posted = true;
+  enqueue_if_matched(s, message);
+  return message;
+}
+
+GlooTransport::Handle GlooTransport::receive(int from, int to, int lane) {
+  Lane& queue = stream(from, to).lanes[static_cast<std::size_t>(lane)];
+  Handle message;
+  if (queue.unasked.empty()) {
+    message = queue.unsent.emplace_back(std::make_shared<Message>());
+    message->announced = !calibration_.rendezvous;
+  } else {
+    message = std::move(queue.unasked.front());
+    queue.unasked.pop_front();
+  }
+  if (calibration_.rendezvous) enqueue(stream(to, from), {now_s(), true, message});
+  return message;
+}
+
+void GlooTransport::enqueue_if_matched(Stream& stream, const Handle& message) {
+  if (message->posted && message->announced)
+    enqueue(stream, {std::max(now_s(), message->ready_s), false, message});
+}
+
+void GlooTransport::enqueue(Stream& stream, Item item) {
+  const auto later = std::find_if(stream.items.begin(), stream.items.end(),
+                                  [&](const Item& other) { return other.ready_s > item.ready_s; });
+  stream.items.insert(later, std::move(item));
+  stream.changed->release();
+}
+
+GlooTransport::Item GlooTransport::next(Stream& stream) {
+  for (;;) {
+    if (stream.items.empty()) {
+      stream.changed->acquire();
+    } else if (const double pause_s = stream.items.front().ready_s - now_s(); pause_s > 0) {
+      stream.changed->acquire_timeout(pause_s);
+    } else {
+      Item item = std::move(stream.items.front());
+      stream.items.pop_front();
+      return item;
+    }
+  }
+}
+
+void GlooTransport::run_sending_end(Stream& stream) {
+  for (;;) {
+    const Item item = next(stream);
+    if (!item.is_note) {
+      transfer(stream, item.message);
+      continue;
+    }
+    item.message->announced = true;
+    item.message->ready_s = now_s() + stream.latency_s;
+    enqueue_if_matched(this->stream(stream.to, stream.from), item.message);
+  }
+}
+
+// What the system has taken of a message leaves without its sender.
+void GlooTransport::transfer(Stream& stream, const Handle& message) {
+  s4u::Host* const from = &platform_.host_of(stream.from);
+  s4u::Host* const to = &platform_.host_of(stream.to);
+  const auto bytes = static_cast<double>(message->bytes);
+  const double wire_bytes = (bytes + kPreamble_bytes) / calibration_.payload_share;
+  const double to_carry = wire_bytes - take_burst(stream, wire_bytes);
+  const double buffered = std::min(to_carry, calibration_.send_buffer_bytes);
+  stream.incoming.push_back(message);
+  stream.started->release();
+  auto& returning = stream.acknowledgements;
+  returning.erase(std::remove_if(returning.begin(), returning.end(),
+                                 [](const s4u::CommPtr& comm) { return comm->test(); }),
+                  returning.end());
+  if (const double back = calibration_.acknowledgement_share * bytes; back >= 1)
+    returning.push_back(start_flow(to, from, back));
+  s4u::CommPtr flow = start_flow(from, to, to_carry > buffered ? to_carry - buffered : buffered);
+  cores_of(stream.from).run(stream.cost.send_s * bytes);
+  if (to_carry > buffered) {
+    flow->wait();
+    flow = start_flow(from, to, buffered);
+  }
+  message->sent->release();
+  flow->wait();
+  release_ports(stream);
+  message->left_s = now_s();
+  message->left->release();
+}
+
+void GlooTransport::run_receiving_end(Stream& stream) {
+  for (;;) {
+    stream.started->acquire();
+    const Handle message = std::move(stream.incoming.front());
+    stream.incoming.pop_front();
+    Cores& cores = cores_of(stream.to);
+    cores.run(stream.cost.receive_s * static_cast<double>(message->bytes));
+    message->left->acquire();
+    const double arrival_s = message->left_s + stream.latency_s;
+    if (arrival_s > now_s()) s4u::this_actor::sleep_until(arrival_s);
+    cores.run(calibration_.receive_s);
+    message->arrived->release();
+  }
+}
+
+// Tokens that both ports have saved up while they were idle; spends them and keeps the ports busy.
+double GlooTransport::take_burst(const Stream& stream, double bytes) {
+  const double most = calibration_.burst_bytes(8 * stream.byte_per_s);
+  double taken = bytes;
+  for (Bucket* bucket :
+       {&up_[static_cast<std::size_t>(stream.from)], &down_[static_cast<std::size_t>(stream.to)]}) {
+    if (bucket->busy == 0) bucket->tokens += (now_s() - bucket->idle_since_s) * stream.byte_per_s;
+    bucket->tokens = std::min(most, bucket->tokens);
+    ++bucket->busy;
+    taken = std::min(taken, bucket->tokens);
+  }
+  up_[static_cast<std::size_t>(stream.from)].tokens -= taken;
+  down_[static_cast<std::size_t>(stream.to)].tokens -= taken;
+  return taken;
+}
+
+void GlooTransport::release_ports(const Stream& stream) {
+  for (Bucket* bucket :
+       {&up_[static_cast<std::size_t>(stream.from)], &down_[static_cast<std::size_t>(stream.to)]}) {
+    --bucket->busy;
+    bucket->idle_since_s = now_s();
+  }
+}
+
+}  // namespace gradwire
