@@ -47,6 +47,8 @@ struct Scenario {
   AlgorithmSpec algorithm;
   ModelSpec model;
   std::string dataset = "fashion-mnist";
+  Fold fold;
+  DataSplit split = DataSplit::kRandom;
   OptimizerSpec optimizer;
   Index batch_size = 64;  ///< per worker
   std::int64_t batches = 3;

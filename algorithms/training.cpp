@@ -127,7 +127,8 @@ WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset&
   // Each worker draws its own initial parameters: only the broadcast makes them equal.
   const auto rank = static_cast<std::uint64_t>(comm.rank());
   const auto model = make_model(scenario.model, dataset.shape, scenario.seed + (rank << 32U));
-  BatchSource batches(dataset, scenario.batch_size, comm.rank(), comm.size(), scenario.seed);
+  BatchSource batches(dataset, scenario.batch_size, comm.rank(), comm.size(), scenario.seed,
+                      scenario.split);
   Worker worker{.comm = comm,
                 .model = *model,
                 .optimizer = *optimizer,

@@ -177,6 +177,27 @@ std::vector<Field> compute_fields() {
   };
 }
 
+void set_fold(Scenario& s, Text text) {
+  s.fold = {};
+  if (text == "none") return;
+  const std::vector<std::string> parts = split(text, '/');
+  if (parts.size() != 2)
+    throw std::invalid_argument("fold: \"" + text + "\" is not I/K, e.g. 1/5, or none");
+  s.fold.count = static_cast<int>(parse_integer("fold", parts[1], 2, 1000));
+  s.fold.index = static_cast<int>(parse_integer("fold", parts[0], 1, s.fold.count));
+}
+
+std::string get_fold(const Scenario& s) {
+  if (s.fold.count == 0) return "none";
+  return std::to_string(s.fold.index) + "/" + std::to_string(s.fold.count);
+}
+
+void set_split(Scenario& s, Text text) {
+  if (text != "random" && text != "by-class")
+    throw std::invalid_argument("split: \"" + text + "\" is not random or by-class");
+  s.split = text == "random" ? DataSplit::kRandom : DataSplit::kByClass;
+}
+
 std::vector<Field> training_fields() {
   const std::string group = "Training";
   return {
@@ -195,9 +216,24 @@ std::vector<Field> training_fields() {
       {.key = "dataset",
        .group = group,
        .argument = "NAME",
-       .help = "a name from `gradwire list datasets`, or idx:FOLDER",
+       .help = "a name from `gradwire list datasets`, e.g. ts:PREFIX or idx:FOLDER",
        .set = [](Scenario& s, Text v) { s.dataset = v; },
        .get = [](const Scenario& s) { return s.dataset; }},
+      {.key = "fold",
+       .group = group,
+       .argument = "I/K",
+       .help = "cross-validation: hold the I-th of K parts of the training examples out for "
+               "testing; none: the data set's own test part",
+       .set = set_fold,
+       .get = get_fold},
+      {.key = "split",
+       .group = group,
+       .argument = "HOW",
+       .help = "random, or by-class: each worker has few classes (non-iid)",
+       .set = set_split,
+       .get = [](const Scenario& s) -> std::string {
+         return s.split == DataSplit::kRandom ? "random" : "by-class";
+       }},
       {.key = "batch-size",
        .group = group,
        .argument = "B",

@@ -2,7 +2,6 @@
 // table and report.
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -98,14 +97,12 @@ std::optional<Study> run_all(const std::vector<Scenario>& scenarios, RealOptions
                              Progress& progress) {
   Study study;
   LocalNetwork network;
-  std::map<std::pair<std::string, std::uint64_t>, Dataset> datasets;
+  Datasets datasets;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const Scenario& s = scenarios[i];
     progress.update(s.algorithm.text() + ", " + std::to_string(s.workers) + " workers",
                     static_cast<double>(i) / static_cast<double>(scenarios.size()));
-    const auto key = std::pair(s.dataset, s.seed);
-    if (!datasets.contains(key)) datasets[key] = load_dataset(s.dataset, s.seed);
-    const Dataset& dataset = datasets[key];
+    const Dataset& dataset = datasets.of(s);
     if (i == 0) describe_inputs(s, dataset, study);
     if (!options.cluster) options.lab = network.of(s);
     std::optional<Result> result = run_real(s, dataset, options);

@@ -182,12 +182,23 @@ ordered_json result_json(const Result& r, const Constants& common) {
 }
 
 ordered_json dataset_json(const DatasetInfo& d) {
-  return {{"name", d.name},
-          {"kind", d.synthetic ? "synthetic" : "file"},
-          {"features", d.shape.features},
-          {"classes", d.shape.classes},
-          {"train_examples", d.train_examples},
-          {"test_examples", d.test_examples}};
+  ordered_json json{{"name", d.name},
+                    {"kind", d.synthetic ? "synthetic" : "file"},
+                    {"features", d.shape.features},
+                    {"classes", d.shape.classes}};
+  if (d.shape.steps > 1) json["steps"] = d.shape.steps;
+  if (d.shape.vocabulary > 0) {
+    json["vocabulary"] = d.shape.vocabulary;
+  } else if (d.shape.steps > 1) {
+    json["channels"] = d.shape.channels;
+  } else if (d.shape.height * d.shape.width > 1) {
+    json["channels"] = d.shape.channels;
+    json["height"] = d.shape.height;
+    json["width"] = d.shape.width;
+  }
+  json["train_examples"] = d.train_examples;
+  json["test_examples"] = d.test_examples;
+  return json;
 }
 
 ordered_json model_json(const ModelInfo& m) {

@@ -24,19 +24,6 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-class Datasets {
- public:
-  const Dataset& of(const Scenario& scenario) {
-    auto& dataset = loaded_[{scenario.dataset, scenario.seed}];
-    if (dataset == nullptr)
-      dataset = std::make_unique<Dataset>(load_dataset(scenario.dataset, scenario.seed));
-    return *dataset;
-  }
-
- private:
-  std::map<std::pair<std::string, std::uint64_t>, std::unique_ptr<Dataset>> loaded_;
-};
-
 // Scenarios that share their mathematics.
 struct Group {
   std::vector<std::size_t> members;
@@ -105,6 +92,14 @@ Result time_recording(const Scenario& scenario, const Rehearsal& rehearsal, Time
 }
 
 }  // namespace
+
+const Dataset& Datasets::of(const Scenario& scenario) {
+  const Fold& fold = scenario.fold;
+  const auto key = std::tuple(scenario.dataset, scenario.seed, fold.index, fold.count);
+  const auto found = loaded_.find(key);
+  if (found != loaded_.end()) return found->second;
+  return loaded_.emplace(key, load_dataset(scenario.dataset, scenario.seed, fold)).first->second;
+}
 
 void describe_inputs(const Scenario& scenario, const Dataset& dataset, Study& study) {
   const auto model = make_model(scenario.model, dataset.shape, scenario.seed);

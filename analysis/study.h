@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "algorithms/report.h"
@@ -36,6 +38,15 @@ struct Study {
   Timeline timeline;                    ///< of the first scenario, if asked for
   double wall_mathematics_s = 0;
   double wall_network_s = 0;
+};
+
+/// The scenarios' data sets, each loaded once.
+class Datasets {
+ public:
+  const Dataset& of(const Scenario& scenario);
+
+ private:
+  std::map<std::tuple<std::string, std::uint64_t, int, int>, Dataset> loaded_;
 };
 
 /// Fills the study's data set and model.

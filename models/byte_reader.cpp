@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace gradwire {
 
@@ -16,6 +17,18 @@ std::size_t ByteReader::read(std::span<unsigned char> bytes) {
   if (got < 0) fail(std::string("cannot be read: ") + message);
   if (status == Z_BUF_ERROR) fail("is truncated: its gzip stream stops early");
   return static_cast<std::size_t>(got);
+}
+
+std::string ByteReader::read_all() {
+  constexpr std::size_t kChunk = 1 << 20;
+  constexpr std::size_t kMost = std::size_t{1} << 31U;
+  std::string text;
+  std::vector<unsigned char> chunk(kChunk);
+  while (const std::size_t got = read(chunk)) {
+    text.append(chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(got));
+    if (text.size() > kMost) fail("is larger than 2 GiB");
+  }
+  return text;
 }
 
 void ByteReader::fail(const std::string& what) const {

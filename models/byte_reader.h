@@ -17,6 +17,9 @@ class ByteReader {
   /// Up to bytes.size(); fewer only at the end of the file.
   std::size_t read(std::span<unsigned char> bytes);
 
+  /// All that follows, at most 2 GiB.
+  std::string read_all();
+
   [[noreturn]] void fail(const std::string& what) const;
 
  private:

@@ -35,16 +35,6 @@ std::string size_text(const DataShape& shape) {
   return std::to_string(shape.height) + "x" + std::to_string(shape.width);
 }
 
-std::string find_idx(const std::string& folder, const std::string& name) {
-  for (const std::string& candidate : {name, name + ".gz"}) {
-    const std::filesystem::path path = std::filesystem::path(folder) / candidate;
-    std::error_code error;
-    if (std::filesystem::is_regular_file(path, error)) return path.string();
-  }
-  throw std::invalid_argument("dataset: " + folder + " has no file " + name + " or " + name +
-                              ".gz");
-}
-
 // Reads as it goes, in chunks: a header that lies about the size cannot allocate much.
 Idx read_idx(const std::string& path, std::size_t dimensions) {
   ByteReader reader(path);
@@ -88,8 +78,8 @@ Idx read_idx(const std::string& path, std::size_t dimensions) {
 }
 
 Examples read_examples(const std::string& folder, const std::string& prefix, DataShape& shape) {
-  const Idx images = read_idx(find_idx(folder, prefix + "-images-idx3-ubyte"), 3);
-  const Idx labels = read_idx(find_idx(folder, prefix + "-labels-idx1-ubyte"), 1);
+  const Idx images = read_idx(find_plain_or_gz(folder, prefix + "-images-idx3-ubyte"), 3);
+  const Idx labels = read_idx(find_plain_or_gz(folder, prefix + "-labels-idx1-ubyte"), 1);
   const auto count = static_cast<Index>(images.dims[0]);
   if (labels.dims[0] != images.dims[0])
     throw std::invalid_argument("dataset: " + labels.path + " has " +
@@ -109,9 +99,7 @@ Examples read_examples(const std::string& folder, const std::string& prefix, Dat
 }  // namespace
 
 Dataset load_idx(const std::string& name, const std::string& folder) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(folder, error))
-    throw std::invalid_argument("dataset: " + folder + " is not a folder");
+  check_folder(folder);
   Dataset data{.name = name, .synthetic = false, .shape = {}, .train = {}, .test = {}};
   DataShape test_shape;
   data.train = read_examples(folder, "train", data.shape);

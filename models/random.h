@@ -21,6 +21,7 @@ enum class Purpose : std::uint64_t {
   kSelection,
   kPeers,
   kSyntheticTensor,
+  kFold,
 };
 
 class RandomStream {

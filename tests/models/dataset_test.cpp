@@ -12,9 +12,33 @@ namespace {
 using Catch::Contains;
 
 TEST_CASE("An unknown data set is refused with what is allowed") {
-  CHECK_THROWS_WITH(
-      load_dataset("cifar", 1),
-      Contains("\"cifar\"") && Contains("fashion-mnist, idx:FOLDER, synthetic, synthetic:FxC"));
+  CHECK_THROWS_WITH(load_dataset("cifar", 1),
+                    Contains("\"cifar\"") && Contains("fashion-mnist, idx:FOLDER, cifar10:FOLDER"));
+}
+
+// --- Folds ---
+
+TEST_CASE("The folds hold every training example out once, the same for a seed") {
+  const Dataset whole = load_dataset("synthetic-texts:4x60x2", 3);
+  std::vector<Index> sizes;
+  double held_sum = 0;
+  for (int i = 1; i <= 3; ++i) {
+    const Dataset data = load_dataset("synthetic-texts:4x60x2", 3, {.index = i, .count = 3});
+    CHECK(data.train.inputs.rows() + data.test.inputs.rows() == 4000);
+    CHECK(data.test.labels.size() == static_cast<std::size_t>(data.test.inputs.rows()));
+    sizes.push_back(data.test.inputs.rows());
+    held_sum += data.test.inputs.cast<double>().sum();
+    const Dataset again = load_dataset("synthetic-texts:4x60x2", 3, {.index = i, .count = 3});
+    CHECK(again.test.inputs == data.test.inputs);
+  }
+  CHECK(sizes == std::vector<Index>{1333, 1333, 1334});
+  CHECK(held_sum == whole.train.inputs.cast<double>().sum());
+}
+
+TEST_CASE("A fold that does not exist is refused") {
+  for (const Fold fold : {Fold{0, 5}, Fold{6, 5}, Fold{1, 1}, Fold{1, 5000}})
+    CHECK_THROWS_WITH(load_dataset("synthetic-texts:4x60x2", 1, fold),
+                      Contains("fold: ") && Contains("1 <= I <= K"));
 }
 
 // --- Batches ---
@@ -69,6 +93,28 @@ TEST_CASE("Steps may be asked for in any order") {
   source.at(2);
   CHECK(source.at(9).inputs == late);
   CHECK(BatchSource(data, 5, 0, 1, 8).at(9).inputs != late);  // another seed
+}
+
+TEST_CASE("By class, workers share the examples out and see few classes each") {
+  Dataset data = numbered(60);
+  data.shape.classes = 6;
+  for (std::size_t i = 0; i < 60; ++i) data.train.labels[i] = static_cast<int>(i % 6);
+  std::set<Scalar> seen;
+  for (int rank = 0; rank < 3; ++rank) {
+    BatchSource source(data, 5, rank, 3, 7, DataSplit::kByClass);
+    std::set<Scalar> own;
+    for (std::int64_t step = 0; step < 4; ++step) {  // an epoch of 20 examples
+      const Batch batch = source.at(step);
+      for (const int label : batch.labels) CHECK(label / 2 == rank);
+      for (Index i = 0; i < 5; ++i) own.insert(batch.inputs(i, 0));
+    }
+    CHECK(own.size() == 20);
+    seen.merge(own);
+    CHECK(source.at(0).inputs != source.at(4).inputs);  // another permutation
+    const Batch again = BatchSource(data, 5, rank, 3, 7, DataSplit::kByClass).at(4);
+    CHECK(again.inputs == source.at(4).inputs);
+  }
+  CHECK(seen.size() == 60);
 }
 
 TEST_CASE("A global batch beyond the training examples is refused") {

@@ -1,13 +1,10 @@
 // IDX files, good and bad.
-#include <unistd.h>
-#include <zlib.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <fstream>
 
 #include "models/dataset.h"
+#include "tests/models/temporary_folder.h"
 
 namespace gradwire {
 namespace {
@@ -22,47 +19,16 @@ std::string big_endian(std::initializer_list<std::uint32_t> words) {
   return bytes;
 }
 
-// A folder with 3 training and 2 test images of 2x2 and labels 0 to 2; gone afterwards.
-class IdxFolder {
- public:
+// 3 training and 2 test images of 2x2, labels 0 to 2.
+struct IdxFolder : TemporaryFolder {
   IdxFolder() {
-    std::string path = (fs::temp_directory_path() / "gradwire-idx-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = path;
     write("train-images-idx3-ubyte",
           big_endian({0x803, 3, 2, 2}) + std::string("\0\x33\xff\0\1\2\3\4\5\6\7\x08", 12));
     write("train-labels-idx1-ubyte", big_endian({0x801, 3}) + std::string("\0\2\1", 3));
     write("t10k-images-idx3-ubyte", big_endian({0x803, 2, 2, 2}) + std::string(8, '\xff'));
     write("t10k-labels-idx1-ubyte", big_endian({0x801, 2}) + std::string("\2\0", 2));
   }
-  ~IdxFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  IdxFolder(const IdxFolder&) = delete;
-  IdxFolder& operator=(const IdxFolder&) = delete;
-
-  void write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-  }
-  std::string read(const std::string& name) const {
-    std::ifstream in(path_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  void compress(const std::string& name) const {
-    const std::string bytes = read(name);
-    gzFile file = gzopen((path_ / (name + ".gz")).c_str(), "wb");
-    gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
-    gzclose(file);
-    fs::remove(path_ / name);
-  }
-  void remove(const std::string& name) const { fs::remove_all(path_ / name); }
-  fs::path path(const std::string& name) const { return path_ / name; }
-
-  Dataset load() const { return load_dataset("idx:" + path_.string(), 1); }
-
- private:
-  fs::path path_;
+  Dataset load() const { return load_dataset("idx:" + path().string(), 1); }
 };
 
 TEST_CASE("An IDX folder becomes rows in [0, 1] with their labels") {
