@@ -13,6 +13,8 @@
 
 namespace gradwire {
 
+class Replicas;  // algorithms/replicas.h
+
 /// What a worker has to work with, and what it reports of a step.
 struct Worker {
   Communicator& comm;
@@ -23,6 +25,7 @@ struct Worker {
   Index batch_size = 0;    ///< rows of this worker's batch
   Index global_batch = 0;  ///< rows of all workers' batches
   std::int64_t step = 0;
+  Replicas* replicas = nullptr;  ///< shares what equal replicas in this process have; may be null
 
   // Filled during the step.
   double loss_sum = 0;                         ///< over this worker's batch

@@ -71,7 +71,7 @@ class Sgp final : public Algorithm {
   // Between z, which the model holds, and x = w z, which is mixed.
   static void scale(Worker& worker, Scalar factor) {
     if (factor == 1) return;
-    for (Parameter& p : worker.model.parameters()) p.value *= factor;
+    for (Parameter& p : worker.model.mutable_parameters()) p.value *= factor;
     worker.comm.charge(Phase::kReduction, pass_work(worker.model.parameter_count(), 1, 2));
   }
 

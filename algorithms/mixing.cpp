@@ -127,7 +127,7 @@ void set_parameters(Model& model, std::span<const Scalar> flat) {
   if (static_cast<Index>(flat.size()) != model.parameter_count())
     throw std::logic_error("parameters do not fit the model");
   const Scalar* next = flat.data();
-  for (Parameter& p : model.parameters()) {
+  for (Parameter& p : model.mutable_parameters()) {
     std::copy_n(next, p.value.size(), p.value.data());
     next += p.value.size();
   }

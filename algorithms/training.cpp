@@ -11,6 +11,7 @@
 
 #include "algorithms/collectives.h"
 #include "algorithms/in_process.h"
+#include "algorithms/replicas.h"
 #include "models/metrics.h"
 
 namespace gradwire {
@@ -20,7 +21,7 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 void broadcast_parameters(Communicator& comm, Model& model) {
-  for (Parameter& p : model.parameters())
+  for (Parameter& p : model.mutable_parameters())
     tree_broadcast(comm, 0, writable_bytes_of(scalars(p.value)));
 }
 
@@ -121,7 +122,7 @@ std::uint64_t parameter_hash(const Model& model) {
 }
 
 WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset& dataset,
-                    const StepHook& hook) {
+                    const StepHook& hook, Replicas* replicas) {
   const auto algorithm = make_algorithm(scenario.algorithm);
   const auto optimizer = make_optimizer(scenario.optimizer);
   // Each worker draws its own initial parameters: only the broadcast makes them equal.
@@ -136,9 +137,11 @@ WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset&
                 .seed = scenario.seed,
                 .batch_size = scenario.batch_size,
                 .global_batch = scenario.batch_size * comm.size(),
+                .replicas = replicas,
                 .diagnose = scenario.gradient_error};
 
   broadcast_parameters(comm, *model);
+  if (replicas != nullptr) replicas->join(*model, *optimizer);
   comm.end_step();
 
   WorkerOutcome outcome;
@@ -181,12 +184,15 @@ Rehearsal rehearse(const Scenario& scenario, const Dataset& dataset) {
       errors.add(worker, {worker.local_gradient, worker.applied_gradient});
     if (gossip) distances.add(worker, {parameter_values(worker.model), {}});
   };
+  // Measured times are of every worker's own updates; gossiping replicas differ.
+  const bool measured = scenario.compute.mode == ComputeSpec::Mode::kMeasured;
+  Replicas replicas(scenario.workers);
   run_in_process({.workers = scenario.workers,
-                  .measure_cpu = scenario.compute.mode == ComputeSpec::Mode::kMeasured,
+                  .measure_cpu = measured,
                   .recordings = &rehearsal.recording.workers},
                  [&](Communicator& comm) {
-                   rehearsal.workers[static_cast<std::size_t>(comm.rank())] =
-                       train(comm, scenario, dataset, hook);
+                   rehearsal.workers[static_cast<std::size_t>(comm.rank())] = train(
+                       comm, scenario, dataset, hook, measured || gossip ? nullptr : &replicas);
                  });
   if (scenario.gradient_error) rehearsal.gradient_relative_error = errors.take();
   if (gossip) {

@@ -26,9 +26,9 @@ struct WorkerOutcome {
 using StepHook = std::function<void(Worker&)>;
 
 /// Trains one worker.  comm.steps() has scenario.batches + 1 accounts afterwards: the first when
-/// the initial parameters have arrived, then one per batch.
+/// the initial parameters have arrived, then one per batch.  `replicas` may be null.
 WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset& dataset,
-                    const StepHook& hook = {});
+                    const StepHook& hook = {}, Replicas* replicas = nullptr);
 
 /// Everything that a network needs to time a run without its mathematics.
 struct Recording {

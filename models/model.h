@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "models/copy_on_write.h"
 #include "models/dataset.h"
 #include "models/matrix.h"
 
@@ -15,6 +16,21 @@ namespace gradwire {
 struct Parameter {
   std::string name;
   Matrix value;  // (in, out) for a weight, (1, n) for a vector
+};
+
+/// A model's parameters.  Bit-equal replicas may share one copy of them.
+class ParameterSet {
+ public:
+  std::size_t size() const { return all_->size(); }
+  const Parameter& operator[](std::size_t i) const { return (*all_)[i]; }
+  auto begin() const { return all_->begin(); }
+  auto end() const { return all_->end(); }
+  void push_back(Parameter p) { all_.write().push_back(std::move(p)); }
+  std::vector<Parameter>& write() { return all_.write(); }
+  bool shares_with(const ParameterSet& other) const { return all_.shares_with(other.all_); }
+
+ private:
+  CopyOnWrite<std::vector<Parameter>> all_;
 };
 
 /// Z = A W + 1 b: a weight that back-propagation sees as A^T D.  A bias always belongs to a map.
@@ -50,8 +66,11 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  std::vector<Parameter>& parameters() { return parameters_; }
-  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const ParameterSet& parameters() const { return parameters_; }
+  /// For writing; a copy of this model's own if it shared one.
+  std::vector<Parameter>& mutable_parameters() { return parameters_.write(); }
+  /// Shares the parameters of a replica.
+  void adopt(const ParameterSet& parameters) { parameters_ = parameters; }
   const std::vector<LinearMap>& linear_maps() const { return maps_; }
   Index parameter_count() const;
 
@@ -69,7 +88,7 @@ class Model {
   virtual Matrix previous_delta(int map, const Matrix& delta, const Matrix& activation) const;
 
  protected:
-  std::vector<Parameter> parameters_;
+  ParameterSet parameters_;
   std::vector<LinearMap> maps_;
 };
 

@@ -18,19 +18,16 @@ using ConstBlock = Eigen::Map<const Array>;
 
 constexpr Index kBlock = 1024;
 
-// What an optimiser remembers of each parameter, zero at first.
-struct Memory {
-  std::vector<Matrix> of;
+// Zeros of the parameters' shapes, at the first step.
+void prepare(std::vector<Matrix>& memory, const std::vector<Parameter>& parameters) {
+  if (!memory.empty()) return;
+  for (const Parameter& p : parameters)
+    memory.emplace_back(Matrix::Zero(p.value.rows(), p.value.cols()));
+}
 
-  void prepare(const std::vector<Parameter>& parameters) {
-    if (!of.empty()) return;
-    for (const Parameter& p : parameters)
-      of.emplace_back(Matrix::Zero(p.value.rows(), p.value.cols()));
-  }
-  Block block(std::size_t parameter, Index at, Index length) {
-    return {of[parameter].data() + at, length};
-  }
-};
+Block block(std::vector<Matrix>& memory, std::size_t parameter, Index at, Index length) {
+  return {memory[parameter].data() + at, length};
+}
 
 // Calls update(parameter index, offset, length, value, gradient) for every block.
 template <typename Update>
@@ -71,12 +68,13 @@ class Momentum final : public Optimizer {
       : Optimizer(learning_rate), momentum_(momentum), nesterov_(nesterov) {}
 
   void step(std::vector<Parameter>& parameters, const Gradients& gradients) override {
-    velocity_.prepare(parameters);
+    std::vector<Matrix>& velocity = state_.write().first;
+    prepare(velocity, parameters);
     const auto rate = static_cast<Scalar>(learning_rate_);
     const auto mu = static_cast<Scalar>(momentum_);
     for_each_block(parameters, gradients,
                    [&](std::size_t p, Index at, Block value, const ConstBlock& gradient) {
-                     Block v = velocity_.block(p, at, value.size());
+                     Block v = block(velocity, p, at, value.size());
                      v = mu * v + gradient;
                      if (nesterov_)
                        value -= rate * (gradient + mu * v);
@@ -91,7 +89,6 @@ class Momentum final : public Optimizer {
  private:
   double momentum_;
   bool nesterov_;
-  Memory velocity_;
 };
 
 // m = b1 m + (1-b1) g, v = b2 v + (1-b2) g^2, w -= rate * mhat / (sqrt(vhat) + eps), where
@@ -101,21 +98,22 @@ class Adam final : public Optimizer {
   explicit Adam(double learning_rate) : Optimizer(learning_rate) {}
 
   void step(std::vector<Parameter>& parameters, const Gradients& gradients) override {
-    mean_.prepare(parameters);
-    square_.prepare(parameters);
-    ++steps_;
+    State& state = state_.write();
+    prepare(state.first, parameters);
+    prepare(state.second, parameters);
+    ++state.steps;
     const auto b1 = static_cast<Scalar>(kBeta1);
     const auto b2 = static_cast<Scalar>(kBeta2);
     const auto one_minus_b1 = static_cast<Scalar>(1 - kBeta1);
     const auto one_minus_b2 = static_cast<Scalar>(1 - kBeta2);
     const auto eps = static_cast<Scalar>(kEpsilon);
-    const auto t = static_cast<double>(steps_);
+    const auto t = static_cast<double>(state.steps);
     const auto rate = static_cast<Scalar>(learning_rate_ / (1 - std::pow(kBeta1, t)));
     const auto to_vhat = static_cast<Scalar>(1 / std::sqrt(1 - std::pow(kBeta2, t)));
     for_each_block(parameters, gradients,
                    [&](std::size_t p, Index at, Block value, const ConstBlock& gradient) {
-                     Block m = mean_.block(p, at, value.size());
-                     Block v = square_.block(p, at, value.size());
+                     Block m = block(state.first, p, at, value.size());
+                     Block v = block(state.second, p, at, value.size());
                      m = b1 * m + one_minus_b1 * gradient;
                      v = b2 * v + one_minus_b2 * gradient.square();
                      value -= rate * m / (v.sqrt() * to_vhat + eps);
@@ -127,9 +125,6 @@ class Adam final : public Optimizer {
   static constexpr double kBeta1 = 0.9;
   static constexpr double kBeta2 = 0.999;
   static constexpr double kEpsilon = 1e-8;
-  Memory mean_;
-  Memory square_;
-  std::int64_t steps_ = 0;
 };
 
 }  // namespace

@@ -1,9 +1,12 @@
 // First-order optimisers over a model's parameters: SGD, momentum (heavy ball and Nesterov), Adam.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "models/copy_on_write.h"
 #include "models/model.h"
 
 namespace gradwire {
@@ -16,9 +19,20 @@ class Optimizer {
   virtual Work step_work(Index parameter_count) const = 0;
   double learning_rate() const { return learning_rate_; }
 
+  /// What it remembers from step to step, parameter by parameter: velocities, Adam's moments.
+  struct State {
+    std::int64_t steps = 0;
+    std::vector<Matrix> first;
+    std::vector<Matrix> second;
+  };
+  const CopyOnWrite<State>& state() const { return state_; }
+  /// Shares the state of a replica's optimiser.
+  void adopt(const CopyOnWrite<State>& state) { state_ = state; }
+
  protected:
   explicit Optimizer(double learning_rate) : learning_rate_(learning_rate) {}
   double learning_rate_;
+  CopyOnWrite<State> state_;
 };
 
 /// `name`: sgd, momentum, nesterov (both with `momentum`), adam (Kingma & Ba 2015; beta 0.9, 0.999,

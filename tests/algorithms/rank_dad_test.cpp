@@ -258,7 +258,7 @@ TEST_CASE("A worker of rank 0 among others adds nothing") {
         run_steps("rank-dad:rank=1,fallback-dense=off,bias=augmented,exchange=" + exchange, 2,
                   dataset, 1, [&] {
                     auto model = make_model({.name = "mlp:2-2"}, dataset.shape, 1);
-                    model->parameters()[0].value = 1000 * Matrix::Identity(2, 2);
+                    model->mutable_parameters()[0].value = 1000 * Matrix::Identity(2, 2);
                     return model;
                   });
     const bool first_is_zero = steps[0].local[0].isZero(0);

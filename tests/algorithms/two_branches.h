@@ -13,9 +13,10 @@ class TwoBranches final : public Model {
  public:
   /// Pretends that the deltas of its first backward passes are zero.
   TwoBranches(Index in, Index out, int silent_passes = 0) : silent_passes_(silent_passes) {
-    parameters_ = {{"w", Matrix(in, out)}, {"offset", Matrix(1, out)}, {"v", Matrix(in, out)}};
+    parameters_.write() = {
+        {"w", Matrix(in, out)}, {"offset", Matrix(1, out)}, {"v", Matrix(in, out)}};
     for (std::size_t p = 0; p < 3; ++p)
-      RandomStream(1, Purpose::kInitialParameters, p).fill_normal(parameters_[p].value);
+      RandomStream(1, Purpose::kInitialParameters, p).fill_normal(parameters_.write()[p].value);
     maps_ = {{.name = "w", .weight = 0, .in = in, .out = out},
              {.name = "v", .weight = 2, .in = in, .out = out}};
   }

@@ -51,7 +51,7 @@ inline std::vector<StepRecord> golden_step(const nlohmann::json& golden_case,
                                     dataset.shape, 1);
                      for (std::size_t i = 0; i < model->linear_maps().size(); ++i) {
                        const LinearMap& map = model->linear_maps()[i];
-                       auto& parameters = model->parameters();
+                       auto& parameters = model->mutable_parameters();
                        parameters[static_cast<std::size_t>(map.weight)].value =
                            golden_matrix(golden_case.at("inputs").at("W").at(i));
                        parameters[static_cast<std::size_t>(map.bias)].value =

@@ -50,9 +50,9 @@ std::unique_ptr<Model> golden_model(const json& c) {
                  {.features = sizes.front(), .classes = static_cast<int>(sizes.back())}, 1);
   for (std::size_t i = 0; i + 1 < sizes.size(); ++i) {
     const LinearMap& map = model->linear_maps()[i];
-    model->parameters()[static_cast<std::size_t>(map.weight)].value =
+    model->mutable_parameters()[static_cast<std::size_t>(map.weight)].value =
         golden_matrix(c["inputs"]["W"][i]);
-    model->parameters()[static_cast<std::size_t>(map.bias)].value =
+    model->mutable_parameters()[static_cast<std::size_t>(map.bias)].value =
         golden_matrix(c["inputs"]["b"][i]);
   }
   return model;
@@ -90,7 +90,7 @@ TEST_CASE("Gradients of every parameter equal central differences") {
   const auto model = make_model({.name = "mlp:5-7-6-4", .activation = activation, .bias = bias},
                                 {.features = 5, .classes = 4}, 3);
   RandomStream stream(3, Purpose::kSyntheticTensor);
-  for (Parameter& p : model->parameters())
+  for (Parameter& p : model->mutable_parameters())
     if (p.value.rows() == 1) stream.fill_normal(p.value);
   Batch batch{.inputs = Matrix(9, 5), .labels = {0, 1, 2, 3, 0, 1, 2, 3, 0}};
   stream.fill_normal(batch.inputs);
@@ -99,7 +99,7 @@ TEST_CASE("Gradients of every parameter equal central differences") {
   const auto loss = [&] { return softmax_cross_entropy(model->forward(batch), batch.labels).sum; };
   constexpr double kStep = 1e-6;  // error: step^2 from the third derivative, 1e-16 / step rounding
   for (std::size_t p = 0; p < gradients.size(); ++p) {
-    Matrix& value = model->parameters()[p].value;
+    Matrix& value = model->mutable_parameters()[p].value;
     REQUIRE(gradients[p].cwiseAbs().maxCoeff() > 0.01);
     for (Index i = 0; i < value.size(); ++i) {
       const double before = value.data()[i];

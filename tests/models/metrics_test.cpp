@@ -105,7 +105,7 @@ TEST_CASE("An evaluation does not depend on its batch size") {
 
 TEST_CASE("A diverged model has NaN loss and AUC, and accuracy 0") {
   const auto model = make_model({.name = "mlp:2-3-2"}, {.features = 2, .classes = 2}, 1);
-  model->parameters()[0].value(0, 0) = kNaN;
+  model->mutable_parameters()[0].value(0, 0) = kNaN;
   const Evaluation e = evaluate(*model, {matrix({{1, 0}, {0.5, 1}}), {0, 1}});
   CHECK(std::isnan(e.loss));
   CHECK(std::isnan(e.macro_auc));

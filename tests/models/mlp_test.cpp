@@ -38,8 +38,8 @@ TEST_CASE("Linear maps point at their weight and bias") {
   const auto with = make_model({.name = "mlp:4-3-2"}, {.features = 4, .classes = 2}, 1);
   REQUIRE(with->linear_maps().size() == 2);
   for (const LinearMap& map : with->linear_maps()) {
-    const Matrix& w = with->parameters().at(static_cast<std::size_t>(map.weight)).value;
-    const Matrix& b = with->parameters().at(static_cast<std::size_t>(map.bias)).value;
+    const Matrix& w = with->parameters()[static_cast<std::size_t>(map.weight)].value;
+    const Matrix& b = with->parameters()[static_cast<std::size_t>(map.bias)].value;
     CHECK(w.rows() == map.in);
     CHECK(w.cols() == map.out);
     CHECK(b.rows() == 1);
@@ -74,10 +74,10 @@ TEST_CASE("Initial weights follow the seed and differ between layers") {
 
 TEST_CASE("A forward pass is the affine maps with the activation between") {
   const auto model = make_model({.name = "mlp:2-2-2"}, {.features = 2, .classes = 2}, 1);
-  model->parameters()[0].value << 1, -1, 2, 1;
-  model->parameters()[1].value << 1, 0;
-  model->parameters()[2].value << 3, 0, 0, 5;
-  model->parameters()[3].value << 0, -1;
+  model->mutable_parameters()[0].value << 1, -1, 2, 1;
+  model->mutable_parameters()[1].value << 1, 0;
+  model->mutable_parameters()[2].value << 3, 0, 0, 5;
+  model->mutable_parameters()[3].value << 0, -1;
   // z = (1, 1) W1 + b1 = (4, 0); (1, -1) W1 + b1 = (0, -2), so a = (4, 0), (0, 0).
   const Matrix scores = model->forward({Matrix{{1, 1}, {1, -1}}, {0, 0}});
   CHECK(scores == Matrix{{12, -1}, {0, -1}});
@@ -161,7 +161,7 @@ TEST_CASE("A NaN in the network reaches the loss") {
   const auto* const activation = GENERATE("relu", "tanh", "sigmoid");
   const auto model =
       make_model({.name = "mlp:3-3-2", .activation = activation}, {.features = 3, .classes = 2}, 1);
-  model->parameters()[0].value(1, 1) = kNaN;
+  model->mutable_parameters()[0].value(1, 1) = kNaN;
   const Matrix scores = model->forward({Matrix::Ones(5, 3), {0, 1, 0, 1, 0}});
   CHECK(std::isnan(softmax_cross_entropy(scores, {0, 1, 0, 1, 0}).sum));
 }

@@ -63,7 +63,7 @@ Evaluation learn(const Dataset& data, const std::string& hidden, std::int64_t st
                                             mean[w + 1] = trace.delta.colwise().sum();
                                           },
                                       .direct = {}});
-    optimizer->step(model->parameters(), mean);
+    optimizer->step(model->mutable_parameters(), mean);
   }
   return evaluate(*model, data.test);
 }
