@@ -1,6 +1,7 @@
 #include "algorithms/options.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <stdexcept>
@@ -24,11 +25,9 @@ bool parse_number(const std::string& text, Number& value) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
-std::string trimmed(double x) {
-  std::string text = std::to_string(x);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (!text.empty() && text.back() == '.') text.pop_back();
-  return text;
+std::string shortest(double x) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), x).ptr};
 }
 
 }  // namespace
@@ -82,8 +81,8 @@ double Options::real(std::string_view key, double min, double max) const {
   double value = 0;
   if (!parse_number(text(key), value) || !std::isfinite(value) || value < min || value > max)
     throw std::invalid_argument("algorithm " + algorithm_ + ": " + std::string(key) + "=" +
-                                text(key) + "; allowed: a number from " + trimmed(min) + " to " +
-                                trimmed(max));
+                                text(key) + "; allowed: a number from " + shortest(min) + " to " +
+                                shortest(max));
   return value;
 }
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <numeric>
 #include <utility>
 
@@ -211,7 +212,7 @@ ordered_json model_json(const ModelInfo& m) {
 ordered_json platforms_json(const std::vector<PlatformInfo>& platforms) {
   ordered_json list = ordered_json::array();
   for (const PlatformInfo& p : platforms)
-    list.push_back({{"file", p.path},
+    list.push_back({{"file", std::filesystem::path(p.path).filename().string()},
                     {"hosts", p.hosts.size()},
                     {"links", p.links},
                     {"min_route_latency_s", p.min_route_latency_s},

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +19,7 @@
 #include <system_error>
 #include <utility>
 
+#include "algorithms/child_process.h"
 #include "real/descriptor.h"
 
 namespace gradwire {
@@ -64,14 +63,7 @@ struct WorkerProcess {
 
 [[noreturn]] void be_worker(const WorkerProcess& self, int rank, pid_t parent,
                             const std::function<std::string(int)>& body) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before the line above
-  for (const int number : {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGALRM})
-    signal(number, SIG_DFL);
-  const rlimit no_core{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  dup2(self.output.get(), STDOUT_FILENO);
-  dup2(self.output.get(), STDERR_FILENO);
+  become_child(parent, self.output.get());
   std::string left;
   try {
     left = kResult + body(rank);

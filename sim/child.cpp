@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "algorithms/child_process.h"
 #include "sim/platform.h"
 
 namespace gradwire {
@@ -81,14 +80,7 @@ constexpr char kResult = 'R', kPlatformError = 'P', kError = 'E';
 [[noreturn]] void be_child(const std::function<std::string(Child&)>& body, pid_t parent,
                            const MemoryFile& result, const MemoryFile& output,
                            const SharedNote& note) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before the line above
-  for (const int number : {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGALRM})
-    signal(number, SIG_DFL);
-  const rlimit no_core{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  dup2(output.fd(), STDOUT_FILENO);
-  dup2(output.fd(), STDERR_FILENO);
+  become_child(parent, output.fd());
   Child child(result.fd(), note.text());
   try {
     child.succeed(body(child));

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "algorithms/algorithm.h"
+
 using namespace gradwire;
 
 namespace {
@@ -60,6 +62,11 @@ TEST_CASE("a number out of range, not finite or with anything else around it is 
         options({{"theta", text}}).real("theta", 0, 1),
         "algorithm rank-dad: theta=" + std::string(text) + "; allowed: a number from 0 to 1");
   CHECK(options({{"theta", "1"}}).real("theta", 0, 1) == 1);
+}
+
+TEST_CASE("a range that starts just above 0 is not printed as starting at 0") {
+  CHECK_THROWS_WITH(make_algorithm(parse_algorithm_spec("top-k:density=0")),
+                    "algorithm top-k: density=0; allowed: a number from 1e-09 to 1");
 }
 
 TEST_CASE("asking for an option that is not declared is a mistake of the algorithm") {
