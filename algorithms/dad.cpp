@@ -7,9 +7,9 @@
 //   allgather     ring all-gather of the blocks
 //   star          blocks to worker 0, which sends all of them to everyone (dad-torch's option)
 //   star-reduced  blocks to worker 0, which sends the gradients, all in one message
-// Parameters outside linear maps, which the authors leave unsynchronised, go by one all-reduce
-// (ring; star for both stars).  authors-scale=on leaves out the division by N, as dad-torch does.
-// Note that the first layer's activations are the raw training examples.
+// Parameters outside linear maps go by one all-reduce (ring; star for both stars); direct=local
+// leaves them unsynchronised, as the authors do.  authors-scale=on leaves out the division by N, as
+// dad-torch does. Note that the first layer's activations are the raw training examples.
 //
 // Sent per worker and step, with N workers, R rows each, L maps, s bytes per number,
 // u = R s sum(in + out), g = s sum(in out + out), no parameters outside linear maps:
@@ -37,7 +37,10 @@ class Dad final : public Algorithm {
       : star_(options.choice("exchange") != "allgather"),
         reduced_(options.choice("exchange") == "star-reduced"),
         authors_scale_(options.flag("authors-scale")),
-        overlap_(options.flag("overlap")) {}
+        overlap_(options.flag("overlap")),
+        direct_(options.choice("direct") == "local" ? nullptr
+                : star_                             ? star_all_reduce
+                                                    : ring_all_reduce) {}
 
   void step(Worker& worker) override {
     Gradients gradients(worker.model.parameters().size());
@@ -47,7 +50,7 @@ class Dad final : public Algorithm {
     if (!reduced_ || worker.comm.rank() == 0)
       for (const Rows& r : rows) form(worker, r, factor, gradients);
     if (reduced_) send_gradients(worker, rows, gradients);
-    mean_direct_gradients(worker, star_ ? star_all_reduce : ring_all_reduce, gradients);
+    mean_direct_gradients(worker, direct_, gradients);
     gradwire::apply(worker, gradients);
   }
 
@@ -120,6 +123,7 @@ class Dad final : public Algorithm {
   bool reduced_;
   bool authors_scale_;
   bool overlap_;
+  AllReduce direct_;
 };
 
 }  // namespace
@@ -136,6 +140,7 @@ AlgorithmRow dad_row() {
                        "off",
                        "do not divide by the number of workers, as in dad-torch",
                        {"on", "off"}},
+                      direct_option(),
                       {"overlap",
                        "on",
                        "exchange a layer while back-propagation goes on to the next",

@@ -146,8 +146,17 @@ void all_reduce_packed(Communicator& comm, std::span<Matrix* const> parts, AllRe
 void mean_direct_gradients(Worker& worker, AllReduce all_reduce, Gradients& gradients) {
   const std::vector<Matrix*> direct = direct_gradients(worker.model, gradients);
   if (direct.empty()) return;
-  all_reduce_packed(worker.comm, direct, all_reduce);
-  scale(worker.comm, direct, 1 / static_cast<double>(worker.global_batch));
+  if (all_reduce != nullptr) all_reduce_packed(worker.comm, direct, all_reduce);
+  const Index batch = all_reduce != nullptr ? worker.global_batch : worker.batch_size;
+  scale(worker.comm, direct, 1 / static_cast<double>(batch));
+}
+
+OptionSpec direct_option() {
+  return {"direct",
+          "mean",
+          "gradient of parameters outside linear maps (norms, embeddings): the mean, or each "
+          "worker's own, as the authors leave it, so that replicas differ",
+          {"mean", "local"}};
 }
 
 void Overlap::start(std::function<void(Communicator&)> job) {

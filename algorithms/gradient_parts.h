@@ -59,8 +59,12 @@ void all_reduce_packed(Communicator& comm, std::span<Matrix* const> parts, AllRe
                        Wire wire = Wire::kFp32);
 
 /// Turns this worker's gradients (sum of losses) of the parameters outside linear maps into the
-/// global batch's mean, by one all-reduce.
+/// global batch's mean, by one all-reduce; into its own batch's mean where all_reduce is null.
 void mean_direct_gradients(Worker& worker, AllReduce all_reduce, Gradients& gradients);
+
+/// The option `direct` of algorithms whose authors leave those parameters unsynchronised: mean, or
+/// local.
+OptionSpec direct_option();
 
 /// Communication that a step starts while back-propagation goes on: on the second lane at once, or,
 /// switched off, on the main lane in finish().  All workers start the same jobs in the same order.

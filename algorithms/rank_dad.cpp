@@ -17,9 +17,9 @@
 // (a column of ones on A, reduced jointly), authors (column sums of the reduced delta factor, which
 // is not the bias gradient). Where factors are not smaller, r (in + out) >= in out with
 // r = min(rank, R, in, out), the gradient itself goes uncompressed, its bias with it
-// (fallback-dense=on).  All that is uncompressed, parameters outside linear maps included, shares
-// one all-reduce at the end (ring; star for star).  A worker whose batch diverged to NaN adds rank
-// 0: the NaN shows in its loss and in exact biases.
+// (fallback-dense=on).  All that is uncompressed, parameters outside linear maps included (not with
+// direct=local, the authors' way), shares one all-reduce at the end (ring; star for star).  A
+// worker whose batch diverged to NaN adds rank 0: the NaN shows in its loss and in exact biases.
 //
 // Sent per worker and step, with N workers, R rows each, L compressed maps, h = in + out (+ 1 if
 // augmented), s bytes a number, r_l the largest local rank of map l, U uncompressed numbers:
@@ -69,6 +69,7 @@ class RankDad final : public Algorithm {
              .drop_last = options.integer("drop-last", 0, 2)},
         fallback_dense_(options.flag("fallback-dense")),
         authors_scale_(options.flag("authors-scale")),
+        direct_local_(options.choice("direct") == "local"),
         overlap_(options.flag("overlap")) {
     const std::string& exchange = options.choice("exchange");
     exchange_ = exchange == "star"      ? Exchange::kStar
@@ -111,7 +112,7 @@ class RankDad final : public Algorithm {
     sink.direct = [&](int parameter, const Matrix& gradient, const Work& /*work*/) {
       Matrix& mine = gradients[static_cast<std::size_t>(parameter)];
       mine = gradient;
-      uncompressed.push_back(&mine);
+      if (!direct_local_) uncompressed.push_back(&mine);
     };
     backpropagate(worker, sink);
     overlap.start([&](Communicator& comm) {
@@ -122,6 +123,7 @@ class RankDad final : public Algorithm {
 
     for (Layer& layer : layers) rebuild(worker, layer, gradients);
     scale(worker.comm, uncompressed, factor(worker));
+    if (direct_local_) mean_direct_gradients(worker, nullptr, gradients);
     gradwire::apply(worker, gradients);
   }
 
@@ -192,6 +194,7 @@ class RankDad final : public Algorithm {
   Bias bias_;
   bool fallback_dense_;
   bool authors_scale_;
+  bool direct_local_;
   bool overlap_;
 };
 
@@ -218,6 +221,7 @@ AlgorithmRow rank_dad_row() {
                 {"exact", "augmented", "authors"}},
                {"fallback-dense", "on", "send gradients that factors do not make smaller", on_off},
                {"authors-scale", "off", "do not divide by the number of workers", on_off},
+               direct_option(),
                {"overlap", "on", "exchange a layer while back-propagation goes on", on_off}},
           .make = [](const Options& options) -> std::unique_ptr<Algorithm> {
             return std::make_unique<RankDad>(options);

@@ -51,7 +51,7 @@ const AlgorithmRow& find_algorithm(const std::string& name) {
 
 std::unique_ptr<Algorithm> make_algorithm(const AlgorithmSpec& spec) {
   const AlgorithmRow& row = find_algorithm(spec.name);
-  return row.make(Options(row.name, row.options, spec.options));
+  return row.make(Options("algorithm " + row.name, row.options, spec.options));
 }
 
 }  // namespace gradwire

@@ -44,7 +44,7 @@ struct Scenario {
   std::string network_model = "exact";        ///< `exact`, `calibrated:FILE` or `simgrid:NAME`
   ComputeSpec compute;
 
-  AlgorithmSpec algorithm;
+  AlgorithmSpec algorithm = {.name = "dsgd", .options = {}};
   ModelSpec model;
   std::string dataset = "fashion-mnist";
   Fold fold;

@@ -7,7 +7,8 @@
 // (factor_exchange.h) of the k rows, then G = (1/N) sum of A_k^T D_k; the bias gradient is the
 // column sums of the D_k.  rescale=none keeps the authors' scale, deltas divided by the whole batch
 // though only k rows count (k/B of an unbiased estimate); rescale=batch-over-k makes up for it.
-// Parameters outside linear maps go by one ring all-reduce.
+// Parameters outside linear maps go by one ring all-reduce, or not at all (direct=local, as the
+// authors').
 //
 // Sent per worker and step, with N workers, L maps, k' = min(k, rows), s bytes a number:
 // L (2(N-1) + messages of all_reduce_max) messages, (N-1) k' s sum (in + out) bytes plus those of
@@ -26,7 +27,8 @@ class TopColumns final : public Algorithm {
   explicit TopColumns(const Options& options)
       : k_(options.integer("k", 1, 1 << 20)),
         rescale_(options.choice("rescale") == "batch-over-k"),
-        authors_scale_(options.flag("authors-scale")) {}
+        authors_scale_(options.flag("authors-scale")),
+        direct_(options.choice("direct") == "local" ? nullptr : ring_all_reduce) {}
 
   void step(Worker& worker) override {
     BackwardPass pass = collect_backward(worker);
@@ -40,7 +42,7 @@ class TopColumns final : public Algorithm {
       form_gradients(worker.comm, map_of(worker.model, trace), all.activation, all.delta, factor,
                      pass.gradients);
     }
-    mean_direct_gradients(worker, ring_all_reduce, pass.gradients);
+    mean_direct_gradients(worker, direct_, pass.gradients);
     gradwire::apply(worker, pass.gradients);
   }
 
@@ -48,23 +50,25 @@ class TopColumns final : public Algorithm {
   Index k_;
   bool rescale_;
   bool authors_scale_;
+  AllReduce direct_;
 };
 
 }  // namespace
 
 AlgorithmRow top_columns_row() {
-  return {.name = "top-columns",
-          .summary = "the batch's first k activations and deltas only (rank-dAD paper's baseline)",
-          .options =
-              {{"k", "3", "rows of the batch that are sent, at least 1", {}},
-               {"rescale",
-                "none",
-                "scale of the estimate: the authors', or unbiased",
-                {"none", "batch-over-k"}},
-               {"authors-scale", "off", "do not divide by the number of workers", {"on", "off"}}},
-          .make = [](const Options& options) -> std::unique_ptr<Algorithm> {
-            return std::make_unique<TopColumns>(options);
-          }};
+  return {
+      .name = "top-columns",
+      .summary = "the batch's first k activations and deltas only (rank-dAD paper's baseline)",
+      .options = {{"k", "3", "rows of the batch that are sent, at least 1", {}},
+                  {"rescale",
+                   "none",
+                   "scale of the estimate: the authors', or unbiased",
+                   {"none", "batch-over-k"}},
+                  {"authors-scale", "off", "do not divide by the number of workers", {"on", "off"}},
+                  direct_option()},
+      .make = [](const Options& options) -> std::unique_ptr<Algorithm> {
+        return std::make_unique<TopColumns>(options);
+      }};
 }
 
 }  // namespace gradwire

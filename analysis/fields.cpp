@@ -204,7 +204,7 @@ std::vector<Field> training_fields() {
       {.key = "model",
        .group = group,
        .argument = "NAME",
-       .help = "a name from `gradwire list models`, or layer sizes, e.g. mlp:784-300-10",
+       .help = "from `gradwire list models`, e.g. vit:depth=4,patch=7, or layer sizes: mlp:784-300-10",
        .set = [](Scenario& s, Text v) { s.model.name = v; },
        .get = [](const Scenario& s) { return s.model.name; }},
       {.key = "activation",

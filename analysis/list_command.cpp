@@ -17,21 +17,25 @@ namespace {
 
 using nlohmann::ordered_json;
 
+ordered_json options_json(const std::vector<OptionSpec>& options) {
+  ordered_json list = ordered_json::array();
+  for (const OptionSpec& option : options)
+    list.push_back({{"key", option.key},
+                    {"default", option.default_value},
+                    {"help", option.help},
+                    {"allowed", option.allowed}});
+  return list;
+}
+
 ordered_json algorithms() {
   ordered_json list = ordered_json::array();
   for (const AlgorithmRow& row : algorithm_registry()) {
-    ordered_json options = ordered_json::array();
-    for (const OptionSpec& option : row.options)
-      options.push_back({{"key", option.key},
-                         {"default", option.default_value},
-                         {"help", option.help},
-                         {"allowed", option.allowed}});
     list.push_back({{"name", row.name},
                     {"summary", row.summary},
                     {"exact", row.exact},
                     {"synchronous", row.synchronous},
                     {"consensus", row.consensus},
-                    {"options", std::move(options)}});
+                    {"options", options_json(row.options)}});
   }
   return list;
 }
@@ -42,8 +46,10 @@ ordered_json item(const std::string& name, const std::string& summary) {
 
 ordered_json models() {
   ordered_json list = ordered_json::array();
-  for (const ModelPreset& preset : model_presets())
+  for (const ModelPreset& preset : model_presets()) {
     list.push_back(item(preset.name, preset.summary));
+    if (!preset.options.empty()) list.back()["options"] = options_json(preset.options);
+  }
   list.push_back(item("mlp:784-300-10", "an MLP of any layer sizes, inputs to classes"));
   return list;
 }
@@ -124,7 +130,7 @@ std::string as_text(const ordered_json& items, bool with_options) {
   std::string text;
   for (const auto& item : items) {
     auto summary = item.at("summary").get<std::string>();
-    if (item.contains("options")) summary += " [" + traits(item) + "]";
+    if (item.contains("exact")) summary += " [" + traits(item) + "]";
     text += entry(name_of(item), summary, column);
     if (!with_options || !item.contains("options")) continue;
     for (const auto& option : item.at("options")) text += option_text(option);
@@ -172,7 +178,7 @@ Command list_command() {
   gradwire list platforms --json
   gradwire list schema > report.schema.json
 )",
-          .flags = {{"options", "", "show every algorithm's options, as NAME does for one"},
+          .flags = {{"options", "", "show all their options, as NAME does for one"},
                     {"json", "", "print JSON, options included"}},
           .run = list};
 }

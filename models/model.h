@@ -10,6 +10,7 @@
 #include "models/copy_on_write.h"
 #include "models/dataset.h"
 #include "models/matrix.h"
+#include "models/options.h"
 
 namespace gradwire {
 
@@ -40,6 +41,7 @@ struct LinearMap {
   int bias = -1;    ///< index into Model::parameters(), value (1, out); -1 if there is none
   Index in = 0;
   Index out = 0;
+  Index positions = 1;  ///< rows of its traces per example: time steps, tokens, patches
 };
 
 /// gradient of the weight = activation^T delta, of the bias = column sums of delta.
@@ -88,6 +90,9 @@ class Model {
   virtual Matrix previous_delta(int map, const Matrix& delta, const Matrix& activation) const;
 
  protected:
+  /// Forming A^T D and the column sums of D for every linear map: a part of backward_work().
+  Work gradient_work(Index rows) const;
+
   ParameterSet parameters_;
   std::vector<LinearMap> maps_;
 };
@@ -101,15 +106,17 @@ struct Loss {
 };
 Loss softmax_cross_entropy(const Matrix& scores, const std::vector<int>& labels);
 
-/// A model by specification for data of the given shape: a preset (`mlp-mnist`, `mlp-wide`,
-/// `mnistnet`) or `mlp:784-300-10`, with `activation` relu, tanh or sigmoid.  Weights start uniform
-/// in +-sqrt(6/in) (relu, He et al. 2015) or +-sqrt(6/(in+out)) (Glorot & Bengio 2010), biases at
-/// zero.  Throws std::invalid_argument naming the allowed specifications, or the sizes that do not
-/// fit.
+/// A model by specification for data of the given shape:
+/// - an MLP: a preset (`mlp-mnist`, `mlp-wide`, `mnistnet`) or `mlp:784-300-10`, with `activation`
+///   relu, tanh or sigmoid.  Weights start uniform in +-sqrt(6/in) (relu, He et al. 2015) or
+///   +-sqrt(6/(in+out)) (Glorot & Bengio 2010), biases at zero;
+/// - a network of models/networks.h (`gru`, `transformer`, `vit`) or a preset of one, with options:
+///   `vit:dim=128,depth=12`.
+/// Throws std::invalid_argument naming the allowed specifications, or what does not fit the data.
 struct ModelSpec {
   std::string name = "mlp-mnist";
-  std::string activation = "relu";
-  bool bias = true;  ///< the rank-dAD authors' networks have none
+  std::string activation = "relu";  ///< of an MLP and of a GRU's head
+  bool bias = true;                 ///< the rank-dAD authors' networks have none
 };
 std::unique_ptr<Model> make_model(const ModelSpec& spec, const DataShape& shape,
                                   std::uint64_t seed);
@@ -117,6 +124,7 @@ std::unique_ptr<Model> make_model(const ModelSpec& spec, const DataShape& shape,
 struct ModelPreset {
   std::string name;
   std::string summary;
+  std::vector<OptionSpec> options;  ///< that may follow the name
 };
 const std::vector<ModelPreset>& model_presets();
 

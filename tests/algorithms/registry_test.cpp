@@ -69,3 +69,8 @@ TEST_CASE("Every synchronous algorithm gives the same parameters and traffic in 
 TEST_CASE("An unknown algorithm is refused with the names of the known ones") {
   CHECK_THROWS_WITH(find_algorithm("sgd"), Catch::StartsWith("unknown algorithm sgd; known: dsgd"));
 }
+
+TEST_CASE("a range that starts just above 0 is not printed as starting at 0") {
+  CHECK_THROWS_WITH(make_algorithm(parse_algorithm_spec("top-k:density=0")),
+                    "algorithm top-k: density=0; allowed: a number from 1e-09 to 1");
+}
