@@ -11,6 +11,8 @@
 // Messages per worker and step: S, bytes d w.  With groups: first workers S + G - 1 and G d w,
 // members 1 and d w.  State: none.  Flops: 2 d.  Metrics: consensus_distance, as in gossip.cpp.
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "algorithms/gradient_parts.h"
@@ -71,6 +73,10 @@ class Crossover final : public Algorithm {
     const int groups = (comm.size() + group_ - 1) / group_;
     if (groups == 1) return;
     const int me = comm.rank() / group_;
+    if (static_cast<std::size_t>(segments_) > model.size())
+      throw std::invalid_argument("algorithm crossover: segments=" + std::to_string(segments_) +
+                                  "; allowed: at most one for each of the model's " +
+                                  std::to_string(model.size()) + " parameters");
     const auto bounds = even_bounds(model.size(), segments_);
     const std::vector<Scalar> mine = model;
     std::vector<Scalar> theirs(model.size());

@@ -17,6 +17,8 @@ namespace gradwire {
 
 namespace {
 
+constexpr int kMaxWorkers = 16384;  // a thread each
+
 struct Stopped : std::exception {};  // unwinds a worker after another one failed
 
 using Bytes = std::vector<std::byte>;
@@ -213,7 +215,10 @@ class InProcessCommunicator final : public Communicator {
 
 void run_in_process(const InProcessOptions& options,
                     const std::function<void(Communicator&)>& worker) {
-  if (options.workers < 1) throw std::invalid_argument("workers must be at least 1");
+  if (options.workers < 1 || options.workers > kMaxWorkers)
+    throw std::invalid_argument("workers: " + std::to_string(options.workers) +
+                                " is not allowed; in one process there can be 1 to " +
+                                std::to_string(kMaxWorkers));
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   Network network(options.workers, options.concurrency > 0 ? options.concurrency : cores);
   if (options.recordings != nullptr) {

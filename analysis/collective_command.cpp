@@ -109,14 +109,21 @@ ordered_json as_json(const CollectiveRow& collective, const Scenario& s,
 
 std::string as_text(const CollectiveRow& collective, const Scenario& s,
                     const std::vector<Measurement>& measurements) {
-  std::string text = "# " + collective.name + ", " + std::to_string(s.workers) + " workers, " +
-                     s.platform + ", network model " + s.network_model + "\n#" +
+  std::string text = "# " + collective.name + ", " + std::to_string(s.workers) +
+                     (s.workers == 1 ? " worker, " : " workers, ") + s.platform +
+                     ", network model " + s.network_model + "\n#" +
                      "       size         time      algbw      busbw\n#" +
                      "        (B)         (us)     (GB/s)     (GB/s)\n";
   std::array<char, 96> line{};
+  const auto rate = [](double byte_per_s) {
+    std::array<char, 32> digits{"-"};  // no bytes, or no time
+    if (std::isfinite(byte_per_s))
+      std::snprintf(digits.data(), digits.size(), "%.4f", byte_per_s / 1e9);
+    return std::string(digits.data());
+  };
   for (const Measurement& m : measurements) {
-    std::snprintf(line.data(), line.size(), "%12zu %12.2f %10.4f %10.4f\n", m.bytes, 1e6 * m.time_s,
-                  m.algbw_byte_per_s / 1e9, m.busbw_byte_per_s / 1e9);
+    std::snprintf(line.data(), line.size(), "%12zu %12.2f %10s %10s\n", m.bytes, 1e6 * m.time_s,
+                  rate(m.algbw_byte_per_s).c_str(), rate(m.busbw_byte_per_s).c_str());
     text += line.data();
   }
   return text;

@@ -77,6 +77,18 @@ Arguments::Arguments(const std::vector<Flag>& flags, const std::vector<std::stri
         if (value.starts_with("--")) throw UsageError("--" + option.string_key + " needs a value");
       values.insert(values.end(), option.value.begin(), option.value.end());
     }
+    for (const Flag& flag : flags) {  // a switch that is off was not given, unless it overrides
+      const auto given = values_.find(flag.key);
+      if (!flag.argument.empty() || given == values_.end()) continue;
+      bool on = true;
+      try {
+        on = parse_switch(flag.key, given->second.front());
+      } catch (const std::invalid_argument& error) {
+        throw UsageError(std::string("--") + error.what());
+      }
+      const auto fields = collect(scenario_fields(), &Field::key);
+      if (!on && std::count(fields.begin(), fields.end(), flag.key) == 0) values_.erase(given);
+    }
   } catch (const po::unknown_option& error) {
     const std::string name = split(error.get_option_name(), '=').front();
     throw UsageError("unknown option " + name + did_you_mean(name, keys));

@@ -28,12 +28,6 @@ std::optional<double> parse_override(std::string_view key, Text text,
   return parse(key, text);
 }
 
-bool parse_switch(std::string_view key, Text text) {
-  if (text == "on" || text == "true") return true;
-  if (text == "off" || text == "false") return false;
-  throw std::invalid_argument(std::string(key) + ": \"" + text + "\" is not on or off");
-}
-
 void set_compute(Scenario& s, Text text) {
   const std::vector<std::string> times = split(text, ',');
   if (text == "flops") {
@@ -136,7 +130,9 @@ std::vector<Field> network_fields() {
       {.key = "latency",
        .group = group,
        .argument = "TIME,...",
-       .help = "latencies of the links at the workers instead of the file's, e.g. 50us,20ms",
+       .help = "latencies of the links at the workers instead of the file's, e.g. 50us,20ms; a "
+               "route crosses "
+               "two such links",
        .separator = ',',
        .timing_only = true,
        .set = [](Scenario& s, Text v) { s.latency_s = parse_override("latency", v, parse_time_s); },
@@ -246,16 +242,17 @@ std::vector<Field> training_fields() {
        .argument = "K",
        .help = "batches to train",
        .kind = Field::Kind::kNumber,
-       .set = [](Scenario& s,
-                 Text v) { s.batches = parse_integer("batches", v, 1, 1'000'000'000); },
+       .set = [](Scenario& s, Text v) { s.batches = parse_integer("batches", v, 1, 10'000'000); },
        .get = [](const Scenario& s) { return std::to_string(s.batches); }},
       {.key = "seed",
        .group = group,
        .argument = "S",
        .help = "of initial parameters, data order and random starts",
        .kind = Field::Kind::kNumber,
-       .set = [](Scenario& s,
-                 Text v) { s.seed = static_cast<std::uint64_t>(parse_integer("seed", v, 0)); },
+       .set =
+           [](Scenario& s, Text v) {
+             s.seed = static_cast<std::uint64_t>(parse_integer("seed", v, 0, INT64_MAX - 1));
+           },
        .get = [](const Scenario& s) { return std::to_string(s.seed); }},
       {.key = "optimizer",
        .group = group,
@@ -315,7 +312,9 @@ std::string value_text(const std::string& key, const ordered_json& value) {
 
 ordered_json parse_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw std::invalid_argument("cannot be read");
+  file.peek();  // a folder opens, and fails when read
+  if (!file.is_open() || file.bad()) throw std::invalid_argument("cannot be read");
+  file.clear();
   std::set<std::string> keys;
   const auto callback = [&](int depth, ordered_json::parse_event_t event, ordered_json& parsed) {
     if (depth == 1 && event == ordered_json::parse_event_t::key &&
@@ -327,7 +326,7 @@ ordered_json parse_file(const std::string& path) {
     ordered_json json = ordered_json::parse(file, callback);
     if (!json.is_object()) throw std::invalid_argument("is not a JSON object of scenario fields");
     return json;
-  } catch (const ordered_json::parse_error& error) {
+  } catch (const ordered_json::exception& error) {
     const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at ..."
     const auto end = what.find("] ");
     throw std::invalid_argument(end == std::string::npos ? what : what.substr(end + 2));

@@ -142,7 +142,8 @@ int list(const Arguments& arguments, const std::string& /*command_line*/, const 
   std::vector<std::string> names = collect(catalogues(), &Catalogue::name);
   names.emplace_back("schema");
   const auto& words = arguments.positional();
-  if (words.empty() || words.size() > 2) throw UsageError("list needs one of: " + join(names));
+  if (words.empty()) throw UsageError("list needs one of: " + join(names));
+  if (words.size() > 2) throw UsageError("list: unexpected \"" + words[2] + "\"");
   if (words[0] == "schema") {
     streams.out << report_schema();
     return 0;
@@ -154,7 +155,8 @@ int list(const Arguments& arguments, const std::string& /*command_line*/, const 
       const std::vector<std::string> known = collect(items, name_of);
       const auto found = std::find(known.begin(), known.end(), words[1]);
       if (found == known.end())
-        throw UsageError("unknown name " + words[1] + did_you_mean(words[1], known));
+        throw UsageError("unknown name " + words[1] + did_you_mean(words[1], known) +
+                         "; known: " + join(known));
       items = ordered_json::array({items.at(static_cast<std::size_t>(found - known.begin()))});
     }
     const bool with_options = words.size() == 2 || arguments.has("options");

@@ -54,13 +54,21 @@ void write_directly(const std::string& path, const std::string& text) {
   if (error != 0) fail(path, error);
 }
 
+// A symbolic link stays one, also where its file is not there yet.
+std::string file_behind(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_symlink(path, ignored)) return path;
+  if (fs::exists(path, ignored)) return fs::canonical(path, ignored);
+  return fs::path(path).parent_path() / fs::read_symlink(path, ignored);
+}
+
 }  // namespace
 
 void write_file(const std::string& path, const std::string& text) {
   std::error_code ignored;
   if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
     return write_directly(path, text);
-  const std::string target = fs::is_symlink(path, ignored) ? fs::canonical(path) : fs::path(path);
+  const std::string target = file_behind(path);
   const std::string temporary = target + ".tmp" + std::to_string(getpid());
   if (temporary.size() >= temporary_path.size()) fail(path, ENAMETOOLONG);
   std::strcpy(temporary_path.data(), temporary.c_str());
@@ -85,6 +93,13 @@ void check_writable(const std::string& path) {
   if (fs::is_directory(path, ignored)) reject("it is a folder");
   const bool special = fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
   if (access(special ? path.c_str() : folder.c_str(), W_OK) != 0) reject(std::strerror(errno));
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return !a.empty() && !b.empty() &&
+         fs::weakly_canonical(fs::absolute(a), ignored) ==
+             fs::weakly_canonical(fs::absolute(b), ignored);
 }
 
 void exit_on_interrupt() {

@@ -24,8 +24,8 @@ void print_warnings(const Study& study, std::ostream& err) {
     const std::string who = s.algorithm.text() + ", " + std::to_string(s.workers) + " workers: ";
     for (const std::string& warning : result.warnings) warn(warning);
     if (diverged_at(result) >= 0)
-      warn(who + "the loss is not finite from batch " + std::to_string(diverged_at(result)) +
-           " on; try a smaller --learning-rate");
+      warn(who + "the loss is not finite in batch " + std::to_string(diverged_at(result)) +
+           "; try a smaller --learning-rate");
     if (!result.replicas_equal && find_algorithm(s.algorithm.name).consensus)
       warn(who + "the replicas differ");
   }
@@ -41,7 +41,11 @@ std::vector<Flag> publishing_flags() {
 }
 
 void check_publishable(const Arguments& arguments) {
+  if (arguments.value("output") == "-")
+    throw UsageError("--output - is no file; --json prints the report to standard output");
   if (arguments.has("output")) check_writable(arguments.value("output"));
+  if (arguments.has("wall-clock") && !arguments.has("json") && !arguments.has("output"))
+    throw UsageError("--wall-clock adds to the JSON report; give --json or --output as well");
 }
 
 void publish(const Study& study, const Grid& grid, const Arguments& arguments,
@@ -49,8 +53,9 @@ void publish(const Study& study, const Grid& grid, const Arguments& arguments,
   if (!arguments.has("quiet")) print_warnings(study, streams.err);
   const std::string report = dump(report_json(
       study, grid, {.command_line = command_line, .wall_clock = arguments.has("wall-clock")}));
+  // To the terminal first: a full disk must not lose what was computed.
+  streams.out << (arguments.has("json") ? report : results_table(study.results)) << std::flush;
   if (arguments.has("output")) write_file(arguments.value("output"), report);
-  streams.out << (arguments.has("json") ? report : results_table(study.results));
 }
 
 }  // namespace gradwire

@@ -34,7 +34,11 @@ int run(const Arguments& arguments, const std::string& command_line, const Strea
                      std::to_string(scenarios.size()) + " combinations");
   check_publishable(arguments);
   if (trace) check_writable(arguments.value("trace"));
-  const int jobs = static_cast<int>(parse_integer("jobs", arguments.value("jobs", "0"), 0, 1024));
+  if (trace && same_file(arguments.value("trace"), arguments.value("output")))
+    throw UsageError("--trace and --output name the same file");
+  const int jobs = arguments.has("jobs")
+                       ? static_cast<int>(parse_integer("jobs", arguments.value("jobs"), 1, 1024))
+                       : 0;
 
   Study study;
   {
@@ -45,8 +49,8 @@ int run(const Arguments& arguments, const std::string& command_line, const Strea
                                     progress.update(what, done);
                                   }});
   }
-  if (trace) write_file(arguments.value("trace"), chrome_trace(study.timeline));
   publish(study, grid, arguments, command_line, streams);
+  if (trace) write_file(arguments.value("trace"), chrome_trace(study.timeline));
   return 0;
 }
 

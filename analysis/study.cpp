@@ -91,6 +91,22 @@ Result time_recording(const Scenario& scenario, const Rehearsal& rehearsal, Time
   return result;
 }
 
+// A failure in the middle of training says whose it is.
+Rehearsal rehearse_named(const Scenario& s, const Dataset& dataset) {
+  const auto who = [&] {
+    return s.algorithm.text() + ", " + std::to_string(s.workers) + " workers: ";
+  };
+  try {
+    return rehearse(s, dataset);
+  } catch (const std::invalid_argument&) {  // names its key
+    throw;
+  } catch (const std::logic_error& error) {
+    throw std::runtime_error(who() + error.what());
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(who() + error.what());
+  }
+}
+
 }  // namespace
 
 const Dataset& Datasets::of(const Scenario& scenario) {
@@ -130,7 +146,7 @@ Study run_study(const std::vector<Scenario>& scenarios, const StudyOptions& opti
       continue;
     }
     const Stopwatch mathematics;
-    const Rehearsal rehearsal = rehearse(first, datasets.of(first));
+    const Rehearsal rehearsal = rehearse_named(first, datasets.of(first));
     study.wall_mathematics_s += mathematics.seconds();
     const Stopwatch network;
     parallel_for(g.members.size(), options.jobs, [&](std::size_t m) {

@@ -17,6 +17,7 @@ using Cells = std::vector<std::string>;
 
 constexpr std::size_t kWidth = 100;
 constexpr const char* kNone = "-";
+constexpr EvaluationPoint kNotEvaluated{.loss = NAN, .accuracy = NAN, .macro_auc = NAN};
 
 std::string number(const char* format, double x) {
   if (!std::isfinite(x)) return kNone;
@@ -53,15 +54,16 @@ std::string setting(const Scenario& s) {
 
 // The columns that these results fill.
 struct Columns {
-  bool speedup, reduction, error, rank;
+  bool speedup, reduction, evaluation, error, rank;
 };
 
 Cells heading(const Columns& columns) {
   Cells cells{"", "batch", "compute", "compress"};
   if (columns.reduction) cells.emplace_back("reduce");
-  cells.insert(cells.end(), {"exposed", "sent"});
+  cells.insert(cells.end(), {"exposed", "sent", "msgs"});
   if (columns.speedup) cells.emplace_back("speed-up");
   cells.emplace_back("loss");
+  if (columns.evaluation) cells.insert(cells.end(), {"accuracy", "AUC"});
   if (columns.error) cells.emplace_back("grad.err");
   if (columns.rank) cells.emplace_back("rank");
   return cells;
@@ -74,8 +76,15 @@ Cells cells_of(const Result& r, const std::string& name, double baseline_s,
   if (columns.reduction) cells.push_back(format_time(r.reduction_time_s.mean));
   cells.push_back(format_time(r.exposed_communication_time_s.mean));
   cells.push_back(format_bytes(mean(r.bytes_sent_by_worker)));
+  cells.push_back(number("%.0f", mean(r.messages_sent_by_worker)));
   if (columns.speedup) cells.push_back(number("%.2fx", baseline_s / r.batch_time_s.mean));
-  cells.push_back(diverged_at(r) < 0 ? number("%.4f", r.loss.back()) : "diverged");
+  cells.push_back(diverged_at(r) < 0 ? number(r.loss.back() < 1e4 ? "%.4f" : "%.2e", r.loss.back())
+                                     : "diverged");
+  if (columns.evaluation) {
+    const EvaluationPoint last = r.evaluations.empty() ? kNotEvaluated : r.evaluations.back();
+    cells.push_back(number("%.3f", last.accuracy));
+    cells.push_back(number("%.3f", last.macro_auc));
+  }
   if (columns.error) cells.push_back(number("%.1e", last_error(r)));
   if (columns.rank) cells.push_back(number("%.1f", mean_rank(r)));
   return cells;
@@ -134,6 +143,7 @@ std::string results_table(const std::vector<Result>& results) {
       .reduction = any([](const Result& r) {
         return r.reduction_time_s.mean > 0.01 * r.batch_time_s.mean;  // mostly negligible
       }),
+      .evaluation = any([](const Result& r) { return !r.evaluations.empty(); }),
       .error = any([](const Result& r) { return !r.gradient_relative_error.empty(); }),
       .rank = any([](const Result& r) { return std::isfinite(mean_rank(r)); })};
 
@@ -145,20 +155,33 @@ std::string results_table(const std::vector<Result>& results) {
     while (end < results.size() && setting(results[end].scenario) == group) ++end;
     const auto fastest = std::min_element(
         results.begin() + static_cast<std::ptrdiff_t>(begin),
-        results.begin() + static_cast<std::ptrdiff_t>(end),
-        [](const Result& a, const Result& b) { return a.batch_time_s.mean < b.batch_time_s.mean; });
+        results.begin() + static_cast<std::ptrdiff_t>(end), [](const Result& a, const Result& b) {
+          return std::pair(diverged_at(a) >= 0, a.batch_time_s.mean) <
+                 std::pair(diverged_at(b) >= 0, b.batch_time_s.mean);
+        });
     if (several) rows.insert(rows.end(), {{""}, {group}});
     for (std::size_t i = begin; i < end; ++i) {
       const Result& r = results[i];
-      const std::string mark = &r == &*fastest ? "* " : "  ";
+      const std::string mark = &r == &*fastest && diverged_at(r) < 0 ? "* " : "  ";
       rows.push_back(cells_of(r, several ? mark + r.scenario.algorithm.text() : group,
                               results[begin].batch_time_s.mean, columns));
     }
     begin = end;
   }
   limit_first(rows);
-  std::string legend = "\nPer batch, means; sent: bytes that a worker sends.";
-  if (several) legend += "  Speed-up against " + first_algorithm + "; * is the fastest.";
+  std::string last = "loss";
+  if (columns.evaluation) last += ", accuracy, AUC";
+  if (columns.error) last += ", grad.err (relative)";
+  std::string legend =
+      "\nMeans per batch, of the slowest worker: batch = compute + compress (+ reduce: additions "
+      "in\n"
+      "collectives) + exposed (waiting for the network); of each worker: sent, msgs.\n"
+      "After the last batch: ";
+  legend += last + ".";
+  if (columns.rank) legend += "  rank: mean effective rank.";
+  if (several)
+    legend += "\nSpeed-up against " + first_algorithm +
+              ".\n* has the fastest batch, which is not the fastest way to a given loss.";
   return align(rows) + legend + "\n";
 }
 

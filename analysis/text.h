@@ -35,6 +35,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 std::int64_t parse_integer(std::string_view key, std::string_view text, std::int64_t min,
                            std::int64_t max = INT64_MAX);
 double parse_real(std::string_view key, std::string_view text, double min, double max);
+bool parse_switch(std::string_view key, std::string_view text);
 
 /// The shortest decimal text that reads back as the same number.
 std::string shortest(double x);

@@ -77,7 +77,10 @@ std::string three_digits(const std::pair<double, std::string>& quantity) {
   if (x == 0) return std::string("0 ").append(unit);
   std::array<char, 64> text{};
   const int decimals = std::abs(x) >= 99.95 ? 0 : std::abs(x) >= 9.995 ? 1 : 2;
-  std::snprintf(text.data(), text.size(), "%.*f", decimals, x);
+  if (std::abs(x) < 1e6)
+    std::snprintf(text.data(), text.size(), "%.*f", decimals, x);
+  else
+    std::snprintf(text.data(), text.size(), "%.2e", x);
   return std::string(text.data()).append(" ").append(unit);
 }
 

@@ -79,10 +79,10 @@ BatchSource::BatchSource(const Dataset& dataset, Index batch_size, int rank, int
                            " workers");
   const Index examples = dataset.train.inputs.rows();
   if (batch_size < 1 || batch_size > examples / workers)
-    throw std::invalid_argument(
-        "batch-size: " + std::to_string(batch_size) + " on each of " + std::to_string(workers) +
-        " workers is not allowed; they need at least 1 each and share the " +
-        std::to_string(examples) + " training examples of " + dataset.name);
+    throw std::invalid_argument("batch-size: " + std::to_string(batch_size) + " is not allowed; " +
+                                std::to_string(workers) + " workers share the " +
+                                std::to_string(examples) + " training examples of " + dataset.name +
+                                ", so at most " + std::to_string(examples / workers));
   steps_per_epoch_ = examples / (batch_size * workers);
   if (split == DataSplit::kRandom) return;
   own_ = run_of_classes(dataset.train.labels, rank, workers, seed);

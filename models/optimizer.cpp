@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -130,9 +131,12 @@ class Adam final : public Optimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec) {
-  if (!std::isfinite(spec.learning_rate) || spec.learning_rate <= 0)
-    throw std::invalid_argument("learning-rate: " + std::to_string(spec.learning_rate) +
+  if (!std::isfinite(spec.learning_rate) || spec.learning_rate <= 0) {
+    std::ostringstream rate;
+    rate << spec.learning_rate;
+    throw std::invalid_argument("learning-rate: " + rate.str() +
                                 " is not allowed; it must be a finite number above 0");
+  }
   if (spec.name == "sgd") return std::make_unique<Sgd>(spec.learning_rate);
   if (spec.name == "adam") return std::make_unique<Adam>(spec.learning_rate);
   if (spec.name != "momentum" && spec.name != "nesterov")

@@ -58,4 +58,13 @@ TEST_CASE("a path that cannot be written is known beforehand") {
   CHECK_THROWS_WITH(check_writable(folder.path()), Catch::Contains("it is a folder"));
 }
 
+TEST_CASE("a link to a file that is not there yet stays a link") {
+  const ScratchFolder folder;
+  const std::string link = folder / "link.json";
+  fs::create_symlink("target.json", link);
+  write_file(link, "text");
+  CHECK(fs::is_symlink(link));
+  CHECK(fs::exists(folder / "target.json"));
+}
+
 }  // namespace gradwire

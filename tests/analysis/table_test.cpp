@@ -64,6 +64,21 @@ TEST_CASE("gradient error and rank have a column where a result has them") {
   CHECK_THAT(line_with(table, "* dsgd"), Catch::EndsWith("-     -"));
 }
 
+TEST_CASE("a diverged algorithm is not marked as the fastest") {
+  Result r = result("dad", 2, 0.1);
+  r.loss.back() = NAN;
+  const std::string table = results_table({result("dsgd", 2, 0.2), r});
+  CHECK_THAT(line_with(table, "200 ms"), Catch::StartsWith("* dsgd"));
+  CHECK_THAT(line_with(table, "100 ms"), Catch::StartsWith("  dad"));
+}
+
+TEST_CASE("accuracy and AUC of the last evaluation have a column where there is one") {
+  Result r = result("dsgd", 2, 0.1);
+  r.evaluations = {{.batch = 1, .loss = 2, .accuracy = 0.25, .macro_auc = 0.5},
+                   {.batch = 2, .loss = 1, .accuracy = 0.75, .macro_auc = 0.875}};
+  CHECK_THAT(results_table({r}), Catch::Contains("0.750  0.875"));
+}
+
 TEST_CASE("a diverged run says so in place of its loss") {
   Result r = result("dsgd", 2, 0.1);
   r.loss.back() = NAN;
