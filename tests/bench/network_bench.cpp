@@ -57,7 +57,7 @@ std::function<void()> map_products(const LinearMap& map, Index rows, Index times
                                    bool input_delta) {
   return [=, a = Matrix(Matrix::Ones(rows, map.in)), w = Matrix(Matrix::Ones(map.in, map.out)),
           d = Matrix(Matrix::Ones(rows, map.out)), z = Matrix(rows, map.out),
-          da = Matrix(rows, map.in), g = Matrix(map.in, map.out)]() mutable {
+          da = Matrix(rows, map.in)]() mutable {
     for (Index i = 0; i < times; ++i) {
       z.noalias() = a * w;
       if (input_delta) da.noalias() = d * w.transpose();
