@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "algorithms/dry_run.h"
+
 namespace gradwire {
 
 namespace {
@@ -34,35 +36,49 @@ std::span<Scalar> part(std::span<Scalar> values, Range r) {
   return values.subspan(r.begin, r.size());
 }
 
+// Room for `size` elements, none of them there if the communicator carries no data.
+template <class T>
+std::span<T> room(const Communicator& comm, std::vector<T>& storage, std::size_t size) {
+  if (!comm.carries_data()) return absent<T>(size);
+  storage.resize(size);
+  return storage;
+}
+
+void copy(const Communicator& comm, std::span<const std::byte> from, std::span<std::byte> to) {
+  if (comm.carries_data()) std::copy(from.begin(), from.end(), to.begin());
+}
+
 void add(Communicator& comm, Wire wire, std::span<const std::byte> bytes, std::span<Scalar> sum) {
-  decode_add(wire, bytes, sum);
+  if (comm.carries_data()) decode_add(wire, bytes, sum);
   comm.charge(Phase::kReduction, pass_work(static_cast<Index>(sum.size()), 1, 3));
 }
 
 // The encoded form of a buffer: itself for fp32, a rounded copy for a 16-bit wire.
 class Encoded {
  public:
-  Encoded(Wire wire, std::span<Scalar> values) : wire_(wire), values_(values) {
-    if (wire != Wire::kFp32) copy_.resize(wire_bytes(wire, values.size()));
+  Encoded(const Communicator& comm, Wire wire, std::span<Scalar> values)
+      : wire_(wire), values_(values), codes_(wire != Wire::kFp32 && comm.carries_data()) {
+    bytes_ = wire == Wire::kFp32 ? writable_bytes_of(values)
+                                 : room(comm, copy_, wire_bytes(wire, values.size()));
   }
-  std::span<std::byte> bytes() {
-    return wire_ == Wire::kFp32 ? writable_bytes_of(values_) : std::span(copy_);
-  }
-  std::span<std::byte> bytes(Range r) {
-    return bytes().subspan(wire_bytes(wire_, r.begin), wire_bytes(wire_, r.size()));
+  std::span<std::byte> bytes() const { return bytes_; }
+  std::span<std::byte> bytes(Range r) const {
+    return bytes_.subspan(wire_bytes(wire_, r.begin), wire_bytes(wire_, r.size()));
   }
   void encode(Range r) {
-    if (wire_ != Wire::kFp32) gradwire::encode(wire_, part(values_, r), bytes(r));
+    if (codes_) gradwire::encode(wire_, part(values_, r), bytes(r));
   }
   void encode() { encode({0, values_.size()}); }
   void decode() {
-    if (wire_ != Wire::kFp32) gradwire::decode(wire_, copy_, values_);
+    if (codes_) gradwire::decode(wire_, copy_, values_);
   }
 
  private:
   Wire wire_;
   std::span<Scalar> values_;
+  bool codes_;
   Bytes copy_;
+  std::span<std::byte> bytes_;
 };
 
 // One step of a reduce-scatter (adds) or of the all-gather after it (does not).
@@ -78,12 +94,13 @@ struct Exchange {
 // sends exactly the chunk that this worker has summed.
 void run_exchanges(Communicator& comm, std::span<Scalar> values, Wire wire, Encoded& encoded,
                    const std::vector<Exchange>& steps) {
-  Bytes outgoing;
-  std::array<Bytes, 2> incoming;
+  Bytes outgoing_storage;
+  std::array<Bytes, 2> incoming_storage;
+  std::array<std::span<std::byte>, 2> incoming;
   const auto receive = [&](std::size_t s) {
     const Exchange& step = steps[s];
     if (!step.adds) return comm.irecv(step.from, encoded.bytes(step.received));
-    incoming[s % 2].resize(wire_bytes(wire, step.received.size()));
+    incoming[s % 2] = room(comm, incoming_storage[s % 2], wire_bytes(wire, step.received.size()));
     return comm.irecv(step.from, incoming[s % 2]);
   };
 
@@ -92,8 +109,8 @@ void run_exchanges(Communicator& comm, std::span<Scalar> values, Wire wire, Enco
     const Exchange& step = steps[s];
     std::span<const std::byte> payload;
     if (step.adds) {
-      outgoing.resize(wire_bytes(wire, step.sent.size()));
-      encode(wire, part(values, step.sent), outgoing);
+      const auto outgoing = room(comm, outgoing_storage, wire_bytes(wire, step.sent.size()));
+      if (comm.carries_data()) encode(wire, part(values, step.sent), outgoing);
       payload = outgoing;
     } else {
       if (s == 0 || steps[s - 1].adds) encoded.encode(step.sent);
@@ -180,14 +197,17 @@ void wait_all(Communicator& comm, const std::vector<Request>& requests) {
 void receive_and_add(Communicator& comm, const std::vector<int>& senders, Wire wire,
                      std::span<Scalar> values) {
   const std::size_t bytes = wire_bytes(wire, values.size());
-  std::vector<Bytes> incoming(senders.size(), Bytes(bytes));
+  std::vector<Bytes> storage(senders.size());
+  std::vector<std::span<std::byte>> incoming;
   std::vector<Request> requests;
-  for (std::size_t i = 0; i < senders.size(); ++i)
+  for (std::size_t i = 0; i < senders.size(); ++i) {
+    incoming.push_back(room(comm, storage[i], bytes));
     requests.push_back(comm.irecv(senders[i], incoming[i]));
+  }
   for (std::size_t i = 0; i < senders.size(); ++i) {
     comm.wait(requests[i]);
     add(comm, wire, incoming[i], values);
-    incoming[i] = {};
+    storage[i] = {};
   }
 }
 
@@ -224,7 +244,7 @@ void ring_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire) {
     steps.push_back({right, left, range(me - 1 - s), range(me - 2 - s), true});
   for (int s = 0; s < n - 1; ++s)
     steps.push_back({right, left, range(me - s), range(me - 1 - s), false});
-  Encoded encoded(wire, values);
+  Encoded encoded(comm, wire, values);
   run_exchanges(comm, values, wire, encoded, steps);
   encoded.decode();
 }
@@ -232,7 +252,7 @@ void ring_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire) {
 void halving_doubling_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire) {
   if (comm.size() == 1) return;
   const PowerOfTwo group(comm);
-  Encoded encoded(wire, values);
+  Encoded encoded(comm, wire, values);
   if (group.rank < 0) {
     encoded.encode();
     comm.send(group.partner, encoded.bytes());
@@ -248,7 +268,7 @@ void halving_doubling_all_reduce(Communicator& comm, std::span<Scalar> values, W
 void tree_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire) {
   if (comm.size() == 1) return;
   const Tree tree(comm, 0);
-  Encoded encoded(wire, values);
+  Encoded encoded(comm, wire, values);
   receive_and_add(comm, tree.children, wire, values);
   encoded.encode();
   if (tree.parent >= 0) comm.send(tree.parent, encoded.bytes());
@@ -258,7 +278,7 @@ void tree_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire) {
 
 void star_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire) {
   if (comm.size() == 1) return;
-  Encoded encoded(wire, values);
+  Encoded encoded(comm, wire, values);
   if (comm.rank() == 0) receive_and_add(comm, all_but(comm.size(), 0), wire, values);
   encoded.encode();
   if (comm.rank() != 0) comm.send(0, encoded.bytes());
@@ -268,13 +288,16 @@ void star_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire) {
 
 void all_gather_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire) {
   if (comm.size() == 1) return;
-  Encoded encoded(wire, values);
+  Encoded encoded(comm, wire, values);
   encoded.encode();
   const std::size_t bytes = encoded.bytes().size();
   const std::vector<std::size_t> sizes(static_cast<std::size_t>(comm.size()), bytes);
   const Bytes all = ring_all_gather(comm, encoded.bytes(), sizes);
-  const auto block = [&](std::size_t w) { return std::span(all).subspan(w * bytes, bytes); };
-  decode(wire, block(0), values);
+  const auto block = [&](std::size_t w) -> std::span<const std::byte> {
+    return comm.carries_data() ? std::span(all).subspan(w * bytes, bytes)
+                               : absent<const std::byte>(bytes);
+  };
+  if (comm.carries_data()) decode(wire, block(0), values);
   for (std::size_t w = 1; w < sizes.size(); ++w) add(comm, wire, block(w), values);
 }
 
@@ -325,12 +348,13 @@ Bytes ring_all_gather(Communicator& comm, std::span<const std::byte> mine,
   const std::vector<std::size_t> begin = offsets(comm, mine, sizes);
   const int n = comm.size();
   const int me = comm.rank();
-  Bytes all(begin.back());
+  Bytes all;
+  const std::span<std::byte> whole = room(comm, all, begin.back());
   const auto block = [&](int w) {
     const auto i = static_cast<std::size_t>(modulo(w, n));
-    return std::span(all).subspan(begin[i], sizes[i]);
+    return whole.subspan(begin[i], sizes[i]);
   };
-  std::copy(mine.begin(), mine.end(), block(me).begin());
+  copy(comm, mine, block(me));
   if (n == 1) return all;
   const int right = modulo(me + 1, n);
   const int left = modulo(me - 1, n);
@@ -352,13 +376,14 @@ Bytes gather(Communicator& comm, int root, std::span<const std::byte> mine,
     comm.send(root, mine);
     return {};
   }
-  Bytes all(begin.back());
+  Bytes all;
+  const std::span<std::byte> whole = room(comm, all, begin.back());
   std::vector<Request> requests;
   for (int w = 0; w < comm.size(); ++w) {
     const auto i = static_cast<std::size_t>(w);
-    const auto block = std::span(all).subspan(begin[i], sizes[i]);
+    const auto block = whole.subspan(begin[i], sizes[i]);
     if (w == root)
-      std::copy(mine.begin(), mine.end(), block.begin());
+      copy(comm, mine, block);
     else
       requests.push_back(comm.irecv(w, block));
   }
@@ -383,14 +408,14 @@ namespace {
 
 template <AllReduce all_reduce>
 void run_all_reduce(Communicator& comm, std::size_t bytes) {
-  std::vector<Scalar> values(bytes / sizeof(Scalar));
-  all_reduce(comm, values, Wire::kFp32);
+  std::vector<Scalar> storage;
+  all_reduce(comm, room(comm, storage, bytes / sizeof(Scalar)), Wire::kFp32);
 }
 
 template <void (*broadcast)(Communicator&, int, std::span<std::byte>)>
 void run_broadcast(Communicator& comm, std::size_t bytes) {
-  Bytes buffer(bytes);
-  broadcast(comm, 0, buffer);
+  Bytes storage;
+  broadcast(comm, 0, room(comm, storage, bytes));
 }
 
 std::vector<std::size_t> block_sizes(const Communicator& comm, std::size_t bytes) {
@@ -402,12 +427,14 @@ std::vector<std::size_t> block_sizes(const Communicator& comm, std::size_t bytes
 
 void run_all_gather(Communicator& comm, std::size_t bytes) {
   const auto sizes = block_sizes(comm, bytes);
-  ring_all_gather(comm, Bytes(sizes[static_cast<std::size_t>(comm.rank())]), sizes);
+  Bytes storage;
+  ring_all_gather(comm, room(comm, storage, sizes[static_cast<std::size_t>(comm.rank())]), sizes);
 }
 
 void run_gather(Communicator& comm, std::size_t bytes) {
   const auto sizes = block_sizes(comm, bytes);
-  gather(comm, 0, Bytes(sizes[static_cast<std::size_t>(comm.rank())]), sizes);
+  Bytes storage;
+  gather(comm, 0, room(comm, storage, sizes[static_cast<std::size_t>(comm.rank())]), sizes);
 }
 
 double all_reduce_factor(int workers) { return 2.0 * (workers - 1) / workers; }

@@ -65,11 +65,8 @@ void Communicator::wait(Request request) {
 
 void Communicator::charge(Phase phase, const Work& work) {
   const Charge charge{.work = work, .cpu_s = measure_cpu_ ? thread_cpu_s() - cpu_mark_s_ : 0};
-  if (recording_ != nullptr) {
-    auto& charges = recording_->lanes[static_cast<std::size_t>(lane_index_)].charges;
-    log({.kind = Event::Kind::kCharge, .phase = phase, .value = charges.size()});
-    charges.push_back(charge);
-  }
+  if (recording_ != nullptr)
+    recording_->lanes[static_cast<std::size_t>(lane_index_)].add_charge(phase, charge);
   const double start_s = mark_s_;
   do_charge(phase, charge);
   const double end_s = clock_s();
@@ -166,7 +163,7 @@ void Communicator::check_peer(int peer) const {
 
 void Communicator::log(Event event) {
   if (recording_ != nullptr)
-    recording_->lanes[static_cast<std::size_t>(lane_index_)].events.push_back(event);
+    recording_->lanes[static_cast<std::size_t>(lane_index_)].add(event);
 }
 
 void Communicator::mark() {

@@ -15,13 +15,11 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithms/recording.h"
 #include "models/matrix.h"
 
 namespace gradwire {
 
-/// What a charge of mathematics was for.
-enum class Phase : std::uint8_t { kForward, kBackward, kCompression, kReduction, kOptimizer };
-inline constexpr std::size_t kPhases = 5;
 std::string_view phase_name(Phase phase);
 
 /// Names a pending isend or irecv until its wait().
@@ -57,35 +55,6 @@ struct Span {
   double end_s;
 };
 
-/// One worker's calls in order, enough to repeat its traffic and charges without the mathematics.
-struct Event {
-  enum class Kind : std::uint8_t {
-    kSend,
-    kReceive,
-    kWait,
-    kCharge,
-    kStart,
-    kJobEnd,
-    kFinish,
-    kStep
-  };
-  Kind kind;
-  Phase phase = Phase::kForward;
-  std::int32_t peer = 0;
-  std::uint64_t value = 0;  ///< bytes of a message, id of a wait, index into charges
-};
-struct Charge {
-  Work work;
-  double cpu_s = 0;  ///< measured processor time; 0 unless measuring
-};
-struct LaneRecording {
-  std::vector<Event> events;
-  std::vector<Charge> charges;
-};
-struct WorkerRecording {
-  std::array<LaneRecording, 2> lanes;  ///< main and second lane; jobs of the second end in kJobEnd
-};
-
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -94,6 +63,8 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  /// False if messages have sizes only (algorithms/dry_run.h): then nobody may look at a buffer.
+  virtual bool carries_data() const { return true; }
 
   /// Starts sending; `payload` stays untouched until wait(), which returns when the sender may go
   /// on (its last byte has left).  Messages between a pair of workers on one lane arrive in order.

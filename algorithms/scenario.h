@@ -42,6 +42,7 @@ struct Scenario {
   std::optional<double> bandwidth_bit_per_s;  ///< overrides the worker-facing links
   std::optional<double> latency_s;            ///< overrides the worker-facing links
   std::string network_model = "exact";        ///< `exact`, `calibrated:FILE` or `simgrid:NAME`
+  bool exact_replay = false;  ///< replay call by call through SimGrid (sim/simulate.h)
   ComputeSpec compute;
 
   AlgorithmSpec algorithm = {.name = "dsgd", .options = {}};

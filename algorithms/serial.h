@@ -1,4 +1,4 @@
-// Values as bytes between processes of one build: same layout.
+// Values as bytes, for other processes of this build and for files: the layout in memory.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +52,11 @@ class ByteReader {
   }
   template <class T>
   std::vector<T> get_array() {
-    std::vector<T> values(get<std::uint64_t>());
-    if (!values.empty())
-      std::memcpy(values.data(), next(values.size() * sizeof(T)), values.size() * sizeof(T));
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto size = get<std::uint64_t>();
+    if (size > (bytes_.size() - at_) / sizeof(T)) fail();
+    std::vector<T> values(size);
+    if (size > 0) std::memcpy(values.data(), next(size * sizeof(T)), size * sizeof(T));
     return values;
   }
   std::string get_string() {
@@ -62,14 +64,16 @@ class ByteReader {
     return {next(size), size};
   }
   std::vector<std::string> get_strings() {
-    std::vector<std::string> texts(get<std::uint64_t>());
-    for (std::string& text : texts) text = get_string();
+    std::vector<std::string> texts;
+    for (auto count = get<std::uint64_t>(); count > 0; --count) texts.push_back(get_string());
     return texts;
   }
+  bool at_end() const { return at_ == bytes_.size(); }
 
  private:
+  [[noreturn]] static void fail() { throw std::logic_error("bytes are missing"); }
   const char* next(std::size_t size) {
-    if (size > bytes_.size() - at_) throw std::logic_error("a process sent too few bytes");
+    if (size > bytes_.size() - at_) fail();
     const char* here = bytes_.data() + at_;
     at_ += size;
     return here;

@@ -16,7 +16,7 @@ namespace {
 constexpr int kFailed = 1, kUsage = 2, kBadInput = 3;
 
 std::vector<Command> commands() {
-  return {run_command(),  real_command(),     calibrate_command(),
+  return {run_command(),  replay_command(),   real_command(),      calibrate_command(),
           list_command(), platform_command(), collective_command()};
 }
 

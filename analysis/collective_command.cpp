@@ -10,7 +10,7 @@
 #include <ostream>
 
 #include "algorithms/collectives.h"
-#include "algorithms/in_process.h"
+#include "algorithms/dry_run.h"
 #include "analysis/command_line.h"
 #include "analysis/parallel.h"
 #include "analysis/report.h"
@@ -56,26 +56,35 @@ std::vector<std::size_t> parse_sizes(const std::string& text) {
   return sizes;
 }
 
-// All workers' buffers live here at once, with the messages between them.
-void check_memory(int workers, std::size_t bytes) {
-  const double needed = 3.0 * workers * static_cast<double>(bytes);
+// A recording holds no data, but every call of every worker; the last worker's are typical.
+void check_memory(const WorkerRecording& last, int workers) {
+  const double needed = 2.0 * workers * static_cast<double>(last.lanes[0].events.symbols().size());
   const double there =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   if (needed > there)
-    throw std::invalid_argument("sizes: " + format_bytes(static_cast<double>(bytes)) + " on " +
-                                std::to_string(workers) + " workers needs about " +
-                                format_bytes(needed) + " of memory; this machine has " +
-                                format_bytes(there));
+    throw std::invalid_argument("workers: the schedule of " + std::to_string(workers) +
+                                " needs about " + format_bytes(needed) +
+                                " of memory; this machine has " + format_bytes(there));
+}
+
+// The schedule of all workers; it does not depend on the data, so that there is none.
+Recording record(const CollectiveRow& collective, int workers, std::size_t bytes) {
+  const auto worker = [&](std::size_t rank) {
+    return record_dry(static_cast<int>(rank), workers, [&](Communicator& comm) {
+      collective.run(comm, bytes);
+      comm.end_step();
+    });
+  };
+  const auto count = static_cast<std::size_t>(workers);
+  check_memory(worker(count - 1), workers);
+  Recording recording{.workers = {}, .batch_work = {{.flops = 1}, {.flops = 1}}};
+  recording.workers.resize(count);
+  parallel_for(count, 0, [&](std::size_t rank) { recording.workers[rank] = worker(rank); });
+  return recording;
 }
 
 Measurement measure(const CollectiveRow& collective, const Scenario& scenario, std::size_t bytes) {
-  Recording recording{.workers = {}, .batch_work = {{.flops = 1}, {.flops = 1}}};
-  run_in_process({.workers = scenario.workers, .recordings = &recording.workers},
-                 [&](Communicator& comm) {
-                   collective.run(comm, bytes);
-                   comm.end_step();
-                 });
-  const SimulatedRun run = replay(scenario, recording);
+  const SimulatedRun run = replay(scenario, record(collective, scenario.workers, bytes));
   Measurement m{.bytes = bytes};
   for (const std::vector<Account>& steps : run.steps_by_worker) {
     const Account& end = steps.back();
@@ -143,7 +152,6 @@ int collective(const Arguments& arguments, const std::string& /*command_line*/,
   scenario.compute = {.mode = ComputeSpec::Mode::kGiven};
   const CollectiveRow& row = find_collective(arguments.value("collective"));
   const std::vector<std::size_t> sizes = parse_sizes(arguments.value("sizes", "1KiB:64MiB:x4"));
-  check_memory(scenario.workers, *std::max_element(sizes.begin(), sizes.end()));
   check_platform(scenario);
   std::vector<Measurement> measurements;
   measurements.reserve(sizes.size());
@@ -170,7 +178,7 @@ Command collective_command() {
                  "Collective"}},
       .run = collective};
   for (const char* key : {"platform", "hosts", "workers", "workers-per-host", "network-model",
-                          "bandwidth", "latency"})
+                          "bandwidth", "latency", "exact-replay"})
     command.flags.push_back(field_flag(find_field(key)));
   command.flags.push_back({"json", "", "print JSON"});
   return command;

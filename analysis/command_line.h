@@ -69,6 +69,7 @@ Command list_command();
 Command platform_command();
 Command collective_command();
 Command calibrate_command();
+Command replay_command();
 
 std::string command_help(const Command& command);
 

@@ -182,33 +182,6 @@ ordered_json result_json(const Result& r, const Constants& common) {
   return row.take();
 }
 
-ordered_json dataset_json(const DatasetInfo& d) {
-  ordered_json json{{"name", d.name},
-                    {"kind", d.synthetic ? "synthetic" : "file"},
-                    {"features", d.shape.features},
-                    {"classes", d.shape.classes}};
-  if (d.shape.steps > 1) json["steps"] = d.shape.steps;
-  if (d.shape.vocabulary > 0) {
-    json["vocabulary"] = d.shape.vocabulary;
-  } else if (d.shape.steps > 1) {
-    json["channels"] = d.shape.channels;
-  } else if (d.shape.height * d.shape.width > 1) {
-    json["channels"] = d.shape.channels;
-    json["height"] = d.shape.height;
-    json["width"] = d.shape.width;
-  }
-  json["train_examples"] = d.train_examples;
-  json["test_examples"] = d.test_examples;
-  return json;
-}
-
-ordered_json model_json(const ModelInfo& m) {
-  ordered_json maps = ordered_json::array();
-  for (const LinearMap& map : m.maps)
-    maps.push_back({{"name", map.name}, {"in", map.in}, {"out", map.out}, {"bias", map.bias >= 0}});
-  return {{"name", m.name}, {"parameters", m.parameters}, {"linear_maps", std::move(maps)}};
-}
-
 ordered_json platforms_json(const std::vector<PlatformInfo>& platforms) {
   ordered_json list = ordered_json::array();
   for (const PlatformInfo& p : platforms)
@@ -262,6 +235,33 @@ std::int64_t diverged_at(const Result& result) {
   const auto bad = std::find_if(result.loss.begin(), result.loss.end(),
                                 [](double loss) { return !std::isfinite(loss); });
   return bad == result.loss.end() ? -1 : bad - result.loss.begin();
+}
+
+ordered_json dataset_json(const DatasetInfo& d) {
+  ordered_json json{{"name", d.name},
+                    {"kind", d.synthetic ? "synthetic" : "file"},
+                    {"features", d.shape.features},
+                    {"classes", d.shape.classes}};
+  if (d.shape.steps > 1) json["steps"] = d.shape.steps;
+  if (d.shape.vocabulary > 0) {
+    json["vocabulary"] = d.shape.vocabulary;
+  } else if (d.shape.steps > 1) {
+    json["channels"] = d.shape.channels;
+  } else if (d.shape.height * d.shape.width > 1) {
+    json["channels"] = d.shape.channels;
+    json["height"] = d.shape.height;
+    json["width"] = d.shape.width;
+  }
+  json["train_examples"] = d.train_examples;
+  json["test_examples"] = d.test_examples;
+  return json;
+}
+
+ordered_json model_json(const ModelInfo& m) {
+  ordered_json maps = ordered_json::array();
+  for (const LinearMap& map : m.maps)
+    maps.push_back({{"name", map.name}, {"in", map.in}, {"out", map.out}, {"bias", map.bias >= 0}});
+  return {{"name", m.name}, {"parameters", m.parameters}, {"linear_maps", std::move(maps)}};
 }
 
 ordered_json versions() {

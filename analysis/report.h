@@ -18,6 +18,9 @@ struct ReportOptions {
 nlohmann::ordered_json report_json(const Study& study, const Grid& grid,
                                    const ReportOptions& options);
 
+nlohmann::ordered_json dataset_json(const DatasetInfo& dataset);
+nlohmann::ordered_json model_json(const ModelInfo& model);
+
 /// Indented, lists of plain values on one line, a newline at the end.
 std::string dump(const nlohmann::ordered_json& json);
 

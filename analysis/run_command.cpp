@@ -7,6 +7,7 @@
 #include "analysis/output_file.h"
 #include "analysis/progress.h"
 #include "analysis/publish.h"
+#include "analysis/replay_command.h"
 #include "analysis/study.h"
 #include "analysis/text.h"
 
@@ -33,23 +34,35 @@ int run(const Arguments& arguments, const std::string& command_line, const Strea
     throw UsageError("--trace draws one run, but the lists give " +
                      std::to_string(scenarios.size()) + " combinations");
   check_publishable(arguments);
+  const bool record = arguments.has("record");
+  if (record) check_recordable(scenarios);
+  if (record) check_writable(arguments.value("record"));
   if (trace) check_writable(arguments.value("trace"));
   if (trace && same_file(arguments.value("trace"), arguments.value("output")))
     throw UsageError("--trace and --output name the same file");
+  for (const char* other : {"trace", "output"})
+    if (record && same_file(arguments.value("record"), arguments.value(other)))
+      throw UsageError(std::string("--record and --").append(other).append(" name the same file"));
   const int jobs = arguments.has("jobs")
                        ? static_cast<int>(parse_integer("jobs", arguments.value("jobs"), 1, 1024))
                        : 0;
 
   Study study;
+  Rehearsal rehearsal;
   {
     Progress progress(streams.err, streams.err_is_terminal && !arguments.has("quiet"));
     study = run_study(scenarios, {.jobs = jobs,
                                   .keep_timeline = trace,
-                                  .progress = [&](const std::string& what, double done) {
-                                    progress.update(what, done);
-                                  }});
+                                  .progress = [&](const std::string& what,
+                                                  double done) { progress.update(what, done); },
+                                  .rehearsed =
+                                      [&](const Rehearsal& r) {
+                                        if (record) rehearsal = r;
+                                      }});
   }
   publish(study, grid, arguments, command_line, streams);
+  if (record)
+    write_file(arguments.value("record"), encode_recording(recording_of(study, rehearsal)));
   if (trace) write_file(arguments.value("trace"), chrome_trace(study.timeline));
   return 0;
 }
@@ -80,6 +93,8 @@ Command run_command() {
   command.flags.insert(
       command.flags.end(),
       {{"trace", "FILE", "write the timeline for Perfetto or chrome://tracing (one combination)"},
+       {"record", "FILE",
+        "write the training for `gradwire replay` (one algorithm and worker count)"},
        {"wall-clock", "", "add what the run itself took to the report"},
        {"jobs", "N", "replays at the same time (default one per processor); changes no result"}});
   return command;

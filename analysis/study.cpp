@@ -155,7 +155,18 @@ Study run_study(const std::vector<Scenario>& scenarios, const StudyOptions& opti
           scenarios[i], rehearsal, options.keep_timeline && i == 0 ? &study.timeline : nullptr);
     });
     study.wall_network_s += network.seconds();
+    if (options.rehearsed) options.rehearsed(rehearsal);
   }
+  return study;
+}
+
+Study replay_study(const std::vector<Scenario>& scenarios, const Rehearsal& rehearsal, int jobs) {
+  Study study;
+  study.platforms = check_platforms(scenarios);
+  study.results.resize(scenarios.size());
+  parallel_for(scenarios.size(), jobs, [&](std::size_t i) {
+    study.results[i] = time_recording(scenarios[i], rehearsal, nullptr);
+  });
   return study;
 }
 

@@ -57,9 +57,14 @@ struct StudyOptions {
   bool keep_timeline = false;
   /// Told before each piece of work: what it is and the share of all work done so far.
   std::function<void(const std::string& what, double done)> progress = {};
+  /// Given the mathematics of each synchronous algorithm and number of workers (for recordings).
+  std::function<void(const Rehearsal& rehearsal)> rehearsed = {};
 };
 
 /// Throws std::invalid_argument if a scenario is bad, before any long computation.
 Study run_study(const std::vector<Scenario>& scenarios, const StudyOptions& options);
+
+/// Times a rehearsal in every scenario; the study has no data set and no model.
+Study replay_study(const std::vector<Scenario>& scenarios, const Rehearsal& rehearsal, int jobs);
 
 }  // namespace gradwire

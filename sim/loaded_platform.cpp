@@ -11,6 +11,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <simgrid/kernel/routing/StarZone.hpp>
 #include <unordered_set>
 #include <xbt/config.hpp>
 
@@ -113,12 +114,7 @@ LoadedPlatform::LoadedPlatform(const Scenario& scenario, std::string path, const
   const Ports ports = survey_routes(child);
   warn_of_loopbacks(ports.loopbacks);
   warn_of_half_duplex(ports);
-  if (scenario.bandwidth_bit_per_s || scenario.latency_s) {
-    override_links(ports);
-    survey_routes(child);
-  }
-  if (exact_)
-    for (Link* link : engine_->get_all_links()) link->set_latency(0);
+  set_links();
   warn_of_host_speeds();
   warn_of_settings();
 }
@@ -196,57 +192,105 @@ std::vector<LoadedPlatform::Link*> LoadedPlatform::route(std::size_t from, std::
       "; choose other hosts or add it");
 }
 
-// Looks up the routes of all ordered pairs of the workers' hosts; of a host with itself if several
-// workers share it.  A million of them take half a second, so each step here counts.
+// In a star a route is what goes up from one host and what comes down to the other, so that every
+// port is seen in the routes from each host to the next.
+bool LoadedPlatform::is_one_star() const {
+  const s4u::NetZone* zone = hosts_.front()->get_englobing_zone();
+  return dynamic_cast<const simgrid::kernel::routing::StarZone*>(zone->get_impl()) != nullptr &&
+         std::all_of(hosts_.begin(), hosts_.end(),
+                     [&](const s4u::Host* host) { return host->get_englobing_zone() == zone; });
+}
+
+// Looks up the routes of all ordered pairs of the workers' hosts, in a large star those from each
+// to the next; of a host with itself if several workers share it.  A million of them take half a
+// second, so each step here counts.
 LoadedPlatform::Ports LoadedPlatform::survey_routes(Child& child) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr std::size_t kLarge = 256;
+  const bool next_only = hosts_.size() > kLarge && is_one_star();
   Ports ports;
-  double least_latency_s = kInfinity, most_latency_s = 0;
-  double least_bandwidth = kInfinity, most_bandwidth = 0;
-  route_latency_s_.assign(hosts_.size() * hosts_.size(), 0);
   for (std::size_t from = 0; from < hosts_.size(); ++from) {
     std::string doing = kLookingUp + "'" + hosts_[from]->get_name() + "' to '";
     const std::size_t prefix = doing.size();
     for (std::size_t to = 0; to < hosts_.size(); ++to) {
-      if (from == to && workers_on(from) == 1) continue;
+      if (from == to ? workers_on(from) == 1 : next_only && to != (from + 1) % hosts_.size())
+        continue;
       doing.resize(prefix);
       doing.append(hosts_[to]->get_name()).append("'");
       child.doing(doing);
-      const std::vector<Link*> links = route(from, to);
-      if (from == to) {
-        ports.loopbacks.emplace_back(from, links.front());
-      } else {
-        ports.out.emplace(from, links.front());
-        ports.in.emplace(to, links.back());
-      }
-      double latency_s = 0, bandwidth = kInfinity;
-      for (const Link* link : links) {
-        latency_s += link->get_latency();
-        bandwidth = std::min(bandwidth, link->get_bandwidth() * kBitsPerByte);
-      }
-      route_latency_s_[from * hosts_.size() + to] = latency_s;
-      least_latency_s = std::min(least_latency_s, latency_s);
-      most_latency_s = std::max(most_latency_s, latency_s);
-      least_bandwidth = std::min(least_bandwidth, bandwidth);
-      most_bandwidth = std::max(most_bandwidth, bandwidth);
+      survey(from, to, ports);
     }
-  }
-  if (most_bandwidth > 0) {  // there is a route
-    info_.min_route_latency_s = least_latency_s;
-    info_.max_route_latency_s = most_latency_s;
-    info_.min_route_bandwidth_bit_per_s = least_bandwidth;
-    info_.max_route_bandwidth_bit_per_s = most_bandwidth;
   }
   return ports;
 }
 
-void LoadedPlatform::override_links(const Ports& ports) {
-  for (const auto* links : {&ports.out, &ports.in})
-    for (const auto& [host, link] : *links) {
-      if (scenario_.bandwidth_bit_per_s)
-        link->set_bandwidth(*scenario_.bandwidth_bit_per_s / kBitsPerByte);
-      if (scenario_.latency_s) link->set_latency(*scenario_.latency_s);
-    }
+void LoadedPlatform::survey(std::size_t from, std::size_t to, Ports& ports) {
+  const std::vector<Link*> links = route(from, to);
+  if (from == to) {
+    ports.loopbacks.emplace_back(from, links.front());
+  } else {
+    ports.out.emplace(from, links.front());
+    ports.in.emplace(to, links.back());
+  }
+  std::vector<std::uint32_t> path;
+  for (Link* link : links) {
+    const auto [found, is_new] =
+        link_index_.try_emplace(link, static_cast<std::uint32_t>(links_.size()));
+    path.push_back(found->second);
+    if (!is_new) continue;
+    links_.push_back(link);
+    routes_.add_link({.bandwidth_byte_per_s = link->get_bandwidth(),
+                      .latency_s = link->get_latency(),
+                      .shared = link->get_sharing_policy() != Link::SharingPolicy::FATPIPE});
+  }
+  routes_.add_route(from, to, path);
+}
+
+std::vector<std::uint32_t> LoadedPlatform::path(std::size_t from, std::size_t to) const {
+  if (routes_.has_route(from, to)) {
+    const auto known = routes_.route(from, to);
+    return {known.begin(), known.end()};
+  }
+  std::vector<std::uint32_t> links;
+  for (const Link* link : route(from, to)) links.push_back(link_index_.at(link));
+  return links;
+}
+
+RouteTable LoadedPlatform::routes(const HostPairs& pairs) const {
+  RouteTable table(routes_.links());
+  for (const auto& [from, to] : pairs) table.add_route(from, to, path(from, to));
+  return table;
+}
+
+// What the scenario says of the links at the ports, and no latency in the exact model's links.
+void LoadedPlatform::set_links() {
+  routes_.override_ports(scenario_);
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const RouteTable::Link& link = routes_.links()[i];
+    if (link.at_port && scenario_.bandwidth_bit_per_s)
+      links_[i]->set_bandwidth(link.bandwidth_byte_per_s);
+    if (link.at_port && scenario_.latency_s) links_[i]->set_latency(link.latency_s);
+  }
+  if (exact_)
+    for (Link* link : engine_->get_all_links()) link->set_latency(0);
+  const RouteTable::Extremes extremes = routes_.extremes();  // of a large star: of neighbours
+  info_.min_route_latency_s = extremes.min_latency_s;
+  info_.max_route_latency_s = extremes.max_latency_s;
+  info_.min_route_bandwidth_bit_per_s = extremes.min_bandwidth_bit_per_s;
+  info_.max_route_bandwidth_bit_per_s = extremes.max_bandwidth_bit_per_s;
+}
+
+std::string LoadedPlatform::beyond_routes() const {
+  if (scenario_.network_model != kExact) return "network model " + scenario_.network_model;
+  if (text_.varies) return "rates or states that change over time";
+  for (const PlatformText::Setting& setting : text_.settings)
+    if (!is_ours(setting)) return "<config> sets " + setting.key;
+  for (const Link* link : links_) {
+    const Link::SharingPolicy policy = link->get_sharing_policy();
+    if (policy != Link::SharingPolicy::SHARED && policy != Link::SharingPolicy::FATPIPE &&
+        policy != Link::SharingPolicy::SPLITDUPLEX)
+      return "link '" + link->get_name() + "' is neither SHARED nor FATPIPE";
+  }
+  return routes_.crosses_a_link_twice() ? "a route that crosses a link twice" : "";
 }
 
 // A FATPIPE is what a loopback should be; a shared link is the host's own network port.
@@ -278,7 +322,7 @@ void LoadedPlatform::warn_of_half_duplex(const Ports& ports) {
 }
 
 double LoadedPlatform::injected_latency_s(int from, int to) const {
-  return exact_ ? route_latency_s_[host_index(from) * hosts_.size() + host_index(to)] : 0;
+  return exact_ ? routes_.latency_s(path(host_index(from), host_index(to))) : 0;
 }
 
 double LoadedPlatform::route_byte_per_s(int from, int to) const {
@@ -301,13 +345,15 @@ void LoadedPlatform::warn_of_host_speeds() {
   }
 }
 
+bool LoadedPlatform::is_ours(const PlatformText::Setting& setting) const {
+  return std::any_of(settings_.begin(), settings_.end(),
+                     [&](const auto& own) { return own.first == setting.key; });
+}
+
 void LoadedPlatform::warn_of_settings() {
-  for (const PlatformText::Setting& setting : text_.settings) {
-    const bool ours = std::any_of(settings_.begin(), settings_.end(),
-                                  [&](const auto& own) { return own.first == setting.key; });
+  for (const PlatformText::Setting& setting : text_.settings)
     warn("line " + std::to_string(setting.line) + ": <config> sets " + setting.key + " to " +
-         setting.value + (ours ? "; ignored, gradwire sets it" : "; in effect"));
-  }
+         setting.value + (is_ours(setting) ? "; ignored, gradwire sets it" : "; in effect"));
 }
 
 std::vector<std::pair<std::string, std::string>> LoadedPlatform::constants() const {
@@ -364,9 +410,10 @@ void check_scenario(const Scenario& scenario) {
   }
   if (model != "exact" && !(model.starts_with("simgrid:") &&
                             is_simgrid_model(model.substr(std::string("simgrid:").size()))))
-    throw PlatformError("network-model: '" + model +
-                        "' is not one of exact, calibrated:FILE, simgrid:CM02, simgrid:LV08, simgrid:SMPI, "
-                        "simgrid:IB");
+    throw PlatformError(
+        "network-model: '" + model +
+        "' is not one of exact, calibrated:FILE, simgrid:CM02, simgrid:LV08, simgrid:SMPI, "
+        "simgrid:IB");
 }
 
 }  // namespace

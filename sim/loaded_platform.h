@@ -7,14 +7,19 @@
 #include <set>
 #include <simgrid/s4u.hpp>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "sim/child.h"
 #include "sim/platform.h"
 #include "sim/platform_text.h"
+#include "sim/route_table.h"
 
 namespace gradwire {
+
+/// (from, to), indices of the workers' hosts in the order of their ranks.
+using HostPairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
 class LoadedPlatform {
  public:
@@ -36,6 +41,11 @@ class LoadedPlatform {
     return static_cast<std::size_t>(rank / scenario_.workers_per_host);
   }
 
+  /// Why the routes do not say all about the network's times under the exact model (links of other
+  /// kinds, rates that change, settings of the file, ...); empty if they do.
+  std::string beyond_routes() const;
+  /// The routes between these pairs of hosts (by index, ascending), as the scenario uses them.
+  RouteTable routes(const HostPairs& pairs) const;
   const PlatformInfo& info() const { return info_; }
   /// Every constant of the network as used, key (with unit) -> value.
   std::vector<std::pair<std::string, std::string>> constants() const;
@@ -52,8 +62,12 @@ class LoadedPlatform {
   void load(Child& child);
   void choose_hosts(const std::vector<simgrid::s4u::Host*>& all);
   std::vector<Link*> route(std::size_t from, std::size_t to) const;
+  bool is_one_star() const;
+  std::vector<std::uint32_t> path(std::size_t from, std::size_t to) const;
   Ports survey_routes(Child& child);
-  void override_links(const Ports& ports);
+  void survey(std::size_t from, std::size_t to, Ports& ports);
+  void set_links();
+  bool is_ours(const PlatformText::Setting& setting) const;
   void warn(const std::string& what);
   void warn_of_loopbacks(const std::vector<HostLink>& loopbacks);
   void warn_of_half_duplex(const Ports& ports);
@@ -67,7 +81,9 @@ class LoadedPlatform {
   std::vector<std::pair<std::string, std::string>> settings_;  // of SimGrid
   std::unique_ptr<simgrid::s4u::Engine> engine_;
   std::vector<simgrid::s4u::Host*> hosts_;  // of the workers
-  std::vector<double> route_latency_s_;     // (from host, to host)
+  RouteTable routes_;                       // of the pairs surveyed
+  std::vector<Link*> links_;                // of routes_
+  std::unordered_map<const Link*, std::uint32_t> link_index_;
   PlatformInfo info_;
 };
 

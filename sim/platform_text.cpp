@@ -135,6 +135,7 @@ class TextChecker {
     } else if (tag.name == "trace_connect" && tag.get("kind") == "LATENCY") {
       refuse_latency_profile(tag);
     }
+    found_.varies = found_.varies || changes_over_time(tag);
     check_quantities(tag);
   }
 
@@ -147,6 +148,13 @@ class TextChecker {
 
   [[noreturn]] void refuse(int line, const std::string& what) const {
     throw PlatformError(path_ + ":" + std::to_string(line) + ": " + what);
+  }
+
+  static bool changes_over_time(const Tag& tag) {
+    return tag.name.starts_with("trace") ||
+           std::any_of(tag.attributes.begin(), tag.attributes.end(), [](const auto& attribute) {
+             return attribute.first.ends_with("_profile") || attribute.first.ends_with("_file");
+           });
   }
 
   void refuse_latency_profile(const Tag& tag) const {

@@ -13,6 +13,7 @@ struct PlatformText {
     std::string key, value;
   };
   std::vector<Setting> settings;  ///< <config> properties: they change SimGrid behind one's back
+  bool varies = false;            ///< has profiles or traces: something changes over time
   bool cluster_zone = false;      ///< has a zone whose hosts need host links of their own
   std::string hash;               ///< FNV-1a of the bytes, 16 hexadecimal digits
 };

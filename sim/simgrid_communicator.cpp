@@ -98,13 +98,16 @@ void SimGridCommunicator::deliver(const Pending& receive) const {
 }
 
 void SimGridCommunicator::do_charge(Phase phase, const Charge& charge) {
-  const Charge& charged =
-      recorded_ == nullptr
-          ? charge
-          : recorded_->lanes[static_cast<std::size_t>(lane_index())].charges[next_charge_++];
-  const double duration_s = world_.compute.seconds(phase, charged);
+  const double duration_s =
+      world_.compute.seconds(phase, recorded_ == nullptr ? charge : recorded_charge());
   if (world_.transport != nullptr) return world_.transport->compute(rank(), duration_s);
   if (duration_s > 0) s4u::this_actor::sleep_for(duration_s);
+}
+
+const Charge& SimGridCommunicator::recorded_charge() {
+  const LaneRecording& lane = recorded_->lanes[static_cast<std::size_t>(lane_index())];
+  while (lane.events[next_event_].kind != Event::Kind::kCharge) ++next_event_;
+  return lane.charges[lane.events[next_event_++].value];
 }
 
 std::unique_ptr<Communicator> SimGridCommunicator::make_lane() {

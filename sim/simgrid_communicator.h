@@ -70,11 +70,12 @@ class SimGridCommunicator final : public Communicator {
   Channel open_channel(int from, int to) const;
   Pending& pending(std::uint32_t id);
   void deliver(const Pending& receive) const;
+  const Charge& recorded_charge();
   void run_jobs();
 
   SimGridWorld& world_;
   const WorkerRecording* recorded_;
-  std::size_t next_charge_ = 0;
+  std::size_t next_event_ = 0;  // of the recording: where to look for the next charge
   std::unordered_map<int, Channel> outgoing_, incoming_;  // by peer
   std::deque<Pending> pending_;                           // by id; SimGrid keeps pointers into it
   const Pending* waiting_ = nullptr;

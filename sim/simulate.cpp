@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "algorithms/serial.h"
 #include "sim/compute_model.h"
+#include "sim/flow_replay.h"
 #include "sim/loaded_platform.h"
 #include "sim/simgrid_communicator.h"
 
@@ -37,6 +39,24 @@ struct Job {
   if (waiting.size() > kNamed)
     message += " and " + std::to_string(waiting.size() - kNamed) + " more";
   child.fail(std::runtime_error(message));
+}
+
+void put_network(ByteWriter& out, const LoadedPlatform& platform) {
+  const auto constants = platform.constants();
+  out.put(constants.size());
+  for (const auto& [key, value] : constants) {
+    out.put_string(key);
+    out.put_string(value);
+  }
+  out.put_strings(platform.info().warnings);
+}
+
+void get_network(ByteReader& in, SimulatedRun& run) {
+  for (auto constants = in.get<std::size_t>(); constants > 0; --constants) {
+    std::string key = in.get_string();
+    run.network.emplace_back(std::move(key), in.get_string());
+  }
+  run.warnings = in.get_strings();
 }
 
 std::string run_workers(const Job& job, LoadedPlatform& platform, Child& child) {
@@ -80,13 +100,7 @@ std::string run_workers(const Job& job, LoadedPlatform& platform, Child& child) 
   for (const auto& comm : comms) out.put_array(comm->steps());
   out.put(timeline.size());
   for (const auto& spans : timeline) out.put_array(spans);
-  const auto constants = platform.constants();
-  out.put(constants.size());
-  for (const auto& [key, value] : constants) {
-    out.put_string(key);
-    out.put_string(value);
-  }
-  out.put_strings(platform.info().warnings);
+  put_network(out, platform);
   return out.take();
 }
 
@@ -114,18 +128,14 @@ SimulatedRun run(const Job& job) {
     result.steps_by_worker.push_back(in.get_array<Account>());
   for (auto workers = in.get<std::size_t>(); workers > 0; --workers)
     result.timeline.push_back(in.get_array<Span>());
-  for (auto constants = in.get<std::size_t>(); constants > 0; --constants) {
-    std::string key = in.get_string();
-    result.network.emplace_back(std::move(key), in.get_string());
-  }
-  result.warnings = in.get_strings();
+  get_network(in, result);
   return result;
 }
 
 // Repeats what one lane did, up to the end of the job that begins at `next`, or to the end.
 void repeat(Communicator& comm, const WorkerRecording& recording, std::size_t lane,
             std::array<std::size_t, 2>& next) {
-  const std::vector<Event>& events = recording.lanes[lane].events;
+  const EventLog& events = recording.lanes[lane].events;
   while (next[lane] < events.size()) {
     const Event& event = events[next[lane]++];
     const auto bytes = static_cast<std::size_t>(event.value);
@@ -168,20 +178,79 @@ SimulatedRun run_simulated(const Scenario& scenario, const BatchWork& batch_work
               .keep_timeline = keep_timeline});
 }
 
-SimulatedRun replay(const Scenario& scenario, const Recording& recording, bool keep_timeline) {
-  if (recording.workers.size() != static_cast<std::size_t>(scenario.workers))
-    throw std::logic_error("replay: the recording has " + std::to_string(recording.workers.size()) +
-                           " workers, the scenario " + std::to_string(scenario.workers));
+namespace {
+
+SimulatedRun replay_through_simgrid(const Scenario& scenario, const Recording& recording,
+                                    const ComputeModel& compute, bool keep_timeline) {
   std::vector<std::array<std::size_t, 2>> next(recording.workers.size());
   const auto worker = [&recording, &next](Communicator& comm) {
     const auto rank = static_cast<std::size_t>(comm.rank());
     repeat(comm, recording.workers[rank], 0, next[rank]);
   };
-  return run({.scenario = scenario,
-              .compute = compute_model(scenario, recording.batch_work),
-              .worker = worker,
-              .recorded = &recording.workers,
-              .keep_timeline = keep_timeline});
+  SimulatedRun result = run({.scenario = scenario,
+                             .compute = compute,
+                             .worker = worker,
+                             .recorded = &recording.workers,
+                             .keep_timeline = keep_timeline});
+  result.network.emplace_back("replay", "exact");
+  return result;
+}
+
+// The pairs of hosts between which the recording has messages.
+HostPairs host_pairs(const Recording& recording, int workers_per_host) {
+  const auto host = [&](auto worker) {
+    return static_cast<std::uint32_t>(static_cast<int>(worker) / workers_per_host);
+  };
+  HostPairs pairs;
+  for (std::size_t w = 0; w < recording.workers.size(); ++w)
+    for (const LaneRecording& lane : recording.workers[w].lanes)
+      for (const Event& event : lane.events.distinct()) {
+        if (event.peer < 0 || static_cast<std::size_t>(event.peer) >= recording.workers.size())
+          throw std::logic_error("replay: no worker " + std::to_string(event.peer));
+        if (event.kind == Event::Kind::kSend) pairs.emplace_back(host(w), host(event.peer));
+        if (event.kind == Event::Kind::kReceive) pairs.emplace_back(host(event.peer), host(w));
+      }
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return pairs;
+}
+
+// Nothing if the platform's routes do not say all about it, or workers wait for ever.
+std::optional<SimulatedRun> replay_through_flows(const Scenario& scenario,
+                                                 const Recording& recording,
+                                                 const ComputeModel& compute) {
+  const HostPairs pairs = host_pairs(recording, scenario.workers_per_host);
+  const std::string bytes = run_on_platform(scenario, [&](LoadedPlatform& platform, Child&) {
+    ByteWriter out;
+    const bool enough = platform.beyond_routes().empty();
+    out.put(enough);
+    if (!enough) return out.take();
+    put_network(out, platform);
+    out.put_string(platform.routes(pairs).bytes());
+    return out.take();
+  });
+  ByteReader in(bytes);
+  if (!in.get<bool>()) return std::nullopt;
+  SimulatedRun result;
+  get_network(in, result);
+  auto steps = replay_flows(recording, RouteTable::from_bytes(in.get_string()),
+                            scenario.workers_per_host, compute);
+  if (!steps) return std::nullopt;
+  result.steps_by_worker = std::move(*steps);
+  result.network.emplace_back("replay", "folded");
+  return result;
+}
+
+}  // namespace
+
+SimulatedRun replay(const Scenario& scenario, const Recording& recording, bool keep_timeline) {
+  if (recording.workers.size() != static_cast<std::size_t>(scenario.workers))
+    throw std::logic_error("replay: the recording has " + std::to_string(recording.workers.size()) +
+                           " workers, the scenario " + std::to_string(scenario.workers));
+  const ComputeModel compute = compute_model(scenario, recording.batch_work);
+  if (scenario.network_model == "exact" && !scenario.exact_replay && !keep_timeline)
+    if (auto run = replay_through_flows(scenario, recording, compute)) return std::move(*run);
+  return replay_through_simgrid(scenario, recording, compute, keep_timeline);
 }
 
 Result simulate(const Scenario& scenario, const Dataset& dataset) {

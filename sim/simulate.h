@@ -25,8 +25,16 @@ SimulatedRun run_simulated(const Scenario& scenario, const BatchWork& batch_work
                            const std::function<void(Communicator&)>& worker,
                            bool keep_timeline = false);
 
-/// Times a recording under the scenario's platform, bandwidth, latency and compute model: the same
-/// calls on the same communicator without the mathematics, hence the same times to the last bit.
+/// Times a recording under the scenario's platform, bandwidth, latency and compute model.
+///
+/// With `scenario.exact_replay` it makes the same calls on the same communicator without the
+/// mathematics, hence the same times to the last bit as run_simulated().  Otherwise SimGrid only
+/// loads the platform, and the calls are repeated over a model of the same sharing
+/// (sim/flow_replay.h), many times faster: times within 1e-9 of the exact ones, mostly the same
+/// bits.  Where that model does not say all (SimGrid's own network models, profiles, Wi-Fi,
+/// settings in the file, a timeline to keep), and where rounding decides about the times of flows
+/// that meet, the replay is exact by itself.  `network` says which it was: its `replay` is `folded`
+/// or `exact`.
 SimulatedRun replay(const Scenario& scenario, const Recording& recording,
                     bool keep_timeline = false);
 

@@ -71,8 +71,9 @@ TEST_CASE("dAD charges every worker with the gradients of the whole global batch
     const Scenario scenario = small_scenario(algorithm, 3);
     const Rehearsal rehearsal = rehearse(scenario, small_dataset(scenario));
     double flops = 0;
-    for (const Charge& charge : rehearsal.recording.workers[worker].lanes[0].charges)
-      flops += charge.work.flops;
+    const LaneRecording& lane = rehearsal.recording.workers[worker].lanes[0];
+    for (const Event& event : lane.events)
+      if (event.kind == Event::Kind::kCharge) flops += lane.charges[event.value].work.flops;
     return flops / static_cast<double>(scenario.batches);
   };
   // 3 workers of 4 rows instead of 4 rows: 8 rows more of weight and bias gradients

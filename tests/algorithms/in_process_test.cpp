@@ -406,7 +406,7 @@ TEST_CASE("64 workers end with the same sum") {
 
 TEST_CASE("recordings are made anew by every run") {
   std::vector<WorkerRecording> recordings(5);
-  recordings[0].lanes[0].events.resize(3);
+  for (int i = 0; i < 3; ++i) recordings[0].lanes[0].add({.kind = Event::Kind::kStep});
   run_in_process({.workers = 2, .recordings = &recordings},
                  [](Communicator& comm) { comm.end_step(); });
   REQUIRE(recordings.size() == 2);

@@ -238,7 +238,9 @@ TEST_CASE("Each worker scans its share alone", "[sparsifier]") {
       make_sparsifier(parse_algorithm_spec(spec))->reduce(context, normal(64000)(comm.rank(), 0));
     });
     double flops = 0;
-    for (const Charge& charge : recordings.front().lanes[0].charges) flops += charge.work.flops;
+    const LaneRecording& lane = recordings.front().lanes[0];
+    for (const Event& event : lane.events)
+      if (event.kind == Event::Kind::kCharge) flops += lane.charges[event.value].work.flops;
     return flops;
   };
   // Beyond the memory's own passes, 2 d flops, and what depends on the k = 640 selected.

@@ -34,19 +34,31 @@ TEST_CASE("every field's text reads back as the same value, defaults included") 
 }
 
 TEST_CASE("setting one field changes no other") {
-  const std::map<std::string, std::string> others{
-      {"platform", "x.xml"},      {"hosts", "node-*"},
-      {"workers-per-host", "2"},  {"network-model", "simgrid:LV08"},
-      {"workers", "7"},           {"bandwidth", "2Gbps"},
-      {"latency", "20ms"},        {"compute", "10ms,20ms"},
-      {"device-rate", "1Tf"},     {"device-memory-rate", "160Gbps"},
-      {"model", "mnistnet"},      {"activation", "tanh"},
-      {"dataset", "synthetic"},   {"fold", "2/5"},
-      {"split", "by-class"},      {"batch-size", "8"},
-      {"batches", "9"},           {"seed", "4"},
-      {"optimizer", "sgd"},       {"learning-rate", "0.5"},
-      {"momentum", "0.25"},       {"evaluate-every", "2"},
-      {"gradient-error", "true"}, {"algorithm", "dsgd:wire=fp16"}};
+  const std::map<std::string, std::string> others{{"platform", "x.xml"},
+                                                  {"hosts", "node-*"},
+                                                  {"exact-replay", "true"},
+                                                  {"workers-per-host", "2"},
+                                                  {"network-model", "simgrid:LV08"},
+                                                  {"workers", "7"},
+                                                  {"bandwidth", "2Gbps"},
+                                                  {"latency", "20ms"},
+                                                  {"compute", "10ms,20ms"},
+                                                  {"device-rate", "1Tf"},
+                                                  {"device-memory-rate", "160Gbps"},
+                                                  {"model", "mnistnet"},
+                                                  {"activation", "tanh"},
+                                                  {"dataset", "synthetic"},
+                                                  {"fold", "2/5"},
+                                                  {"split", "by-class"},
+                                                  {"batch-size", "8"},
+                                                  {"batches", "9"},
+                                                  {"seed", "4"},
+                                                  {"optimizer", "sgd"},
+                                                  {"learning-rate", "0.5"},
+                                                  {"momentum", "0.25"},
+                                                  {"evaluate-every", "2"},
+                                                  {"gradient-error", "true"},
+                                                  {"algorithm", "dsgd:wire=fp16"}};
   for (const Field& field : scenario_fields()) {
     CAPTURE(field.key);
     Scenario scenario;

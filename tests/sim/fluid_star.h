@@ -54,7 +54,7 @@ class FluidStar {
     std::size_t peer;
   };
   struct Worker {
-    std::vector<Event> events = {};
+    EventLog events = {};
     std::size_t next = 0;
     double end_s = 0;
     std::vector<Request> requests = {};  // by id, given out as Communicator does
