@@ -33,10 +33,12 @@ void backpropagate(Worker& worker, const BackwardSink& sink) {
 }
 
 void apply(Worker& worker, const Gradients& mean_gradient) {
-  if (worker.replicas != nullptr)
-    worker.replicas->step(worker.step, worker.model, worker.optimizer, mean_gradient);
-  else
-    worker.optimizer.step(worker.model.mutable_parameters(), mean_gradient);
+  if (worker.comm.carries_data()) {
+    if (worker.replicas != nullptr)
+      worker.replicas->step(worker.step, worker.model, worker.optimizer, mean_gradient);
+    else
+      worker.optimizer.step(worker.model.mutable_parameters(), mean_gradient);
+  }
   worker.comm.charge(Phase::kOptimizer, worker.optimizer.step_work(worker.model.parameter_count()));
   if (worker.diagnose) worker.applied_gradient = mean_gradient;
 }

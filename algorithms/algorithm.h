@@ -59,6 +59,7 @@ struct AlgorithmRow {
   bool exact = false;       ///< applies the exact mean gradient, up to rounding
   bool synchronous = true;  ///< numbers do not depend on timing
   bool consensus = true;    ///< replicas stay bit-equal; false for gossip
+  bool sizes_only = false;  ///< can run without values (`--math none`)
   std::unique_ptr<Algorithm> (*make)(const Options& options) = nullptr;
 };
 

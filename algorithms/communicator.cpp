@@ -162,8 +162,7 @@ void Communicator::check_peer(int peer) const {
 }
 
 void Communicator::log(Event event) {
-  if (recording_ != nullptr)
-    recording_->lanes[static_cast<std::size_t>(lane_index_)].add(event);
+  if (recording_ != nullptr) recording_->lanes[static_cast<std::size_t>(lane_index_)].add(event);
 }
 
 void Communicator::mark() {

@@ -63,7 +63,8 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// False if messages have sizes only (algorithms/dry_run.h): then nobody may look at a buffer.
+  /// False if messages have sizes only (algorithms/dry_run.h): then nobody may look at a buffer,
+  /// nor compute what would depend on one; the charges are the same.
   virtual bool carries_data() const { return true; }
 
   /// Starts sending; `payload` stays untouched until wait(), which returns when the sender may go

@@ -132,6 +132,7 @@ AlgorithmRow dsgd_row() {
            {"bucket-bytes", "26214400", "bytes of gradients that close a bucket, at least 1", {}},
            {"first-bucket-bytes", "1048576", "the same for the first bucket", {}}},
       .exact = true,
+      .sizes_only = true,
       .make = make};
 }
 

@@ -24,7 +24,10 @@ Matrix all_gather_rows(Communicator& comm, const Matrix& mine) {
   const std::vector<std::byte> all = ring_all_gather(comm, block, sizes);
   Matrix stacked(mine.rows() * comm.size(), mine.cols());
   std::span<const std::byte> rest = all;
-  take_rows(rest, stacked, 0, stacked.rows());
+  if (comm.carries_data())
+    take_rows(rest, stacked, 0, stacked.rows());
+  else
+    stacked.setZero();
   return stacked;
 }
 

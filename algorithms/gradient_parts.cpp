@@ -17,17 +17,25 @@ Index total_size(std::span<Matrix* const> parts) {
 
 }  // namespace
 
+Matrix copy(const Communicator& comm, const Matrix& m, double factor) {
+  Matrix result(m.rows(), m.cols());
+  if (comm.carries_data()) result = static_cast<Scalar>(factor) * m;
+  return result;
+}
+
 Matrix weight_gradient(Communicator& comm, Phase phase, const Matrix& activation,
                        const Matrix& delta, double factor) {
   Matrix gradient(activation.cols(), delta.cols());
-  gradient.noalias() = static_cast<Scalar>(factor) * activation.transpose() * delta;
+  if (comm.carries_data())
+    gradient.noalias() = static_cast<Scalar>(factor) * activation.transpose() * delta;
   comm.charge(phase, gemm_work(activation.cols(), activation.rows(), delta.cols()));
   return gradient;
 }
 
 Matrix column_sums(Communicator& comm, Phase phase, const Matrix& delta, double factor) {
   Matrix sums = Matrix::Zero(1, delta.cols());
-  for (Index i = 0; i < delta.rows(); ++i) sums += delta.row(i);
+  if (comm.carries_data())
+    for (Index i = 0; i < delta.rows(); ++i) sums += delta.row(i);
   sums *= static_cast<Scalar>(factor);
   comm.charge(phase, pass_work(delta.size(), 1, 1));
   return sums;
@@ -61,7 +69,7 @@ Gradients local_gradients(Worker& worker, double factor,
     tell(map.weight);
   };
   sink.direct = [&](int parameter, const Matrix& gradient, const Work& /*work*/) {
-    at(parameter) = static_cast<Scalar>(factor) * gradient;
+    at(parameter) = copy(worker.comm, gradient, factor);
     tell(parameter);
   };
   backpropagate(worker, sink);
@@ -75,7 +83,8 @@ BackwardPass collect_backward(Worker& worker) {
                                        const Work& /*work*/) { pass.traces.push_back(trace); },
                          .direct =
                              [&](int parameter, const Matrix& gradient, const Work& /*work*/) {
-                               pass.gradients[static_cast<std::size_t>(parameter)] = gradient;
+                               pass.gradients[static_cast<std::size_t>(parameter)] =
+                                   copy(worker.comm, gradient);
                              }});
   return pass;
 }
@@ -119,7 +128,8 @@ std::vector<Matrix*> direct_gradients(const Model& model, Gradients& gradients) 
 }
 
 void scale(Communicator& comm, std::span<Matrix* const> parts, double factor) {
-  for (Matrix* part : parts) *part *= static_cast<Scalar>(factor);
+  if (comm.carries_data())
+    for (Matrix* part : parts) *part *= static_cast<Scalar>(factor);
   comm.charge(Phase::kReduction, pass_work(total_size(parts), 1, 2));
 }
 
@@ -132,14 +142,17 @@ void all_reduce_packed(Communicator& comm, std::span<Matrix* const> parts, AllRe
   const Index total = total_size(parts);
   if (total == 0 || comm.size() == 1) return;
   Matrix packed(1, total);
+  const bool values = comm.carries_data();
   Scalar* end = packed.data();
-  for (const Matrix* part : parts) end = std::copy_n(part->data(), part->size(), end);
+  if (values)
+    for (const Matrix* part : parts) end = std::copy_n(part->data(), part->size(), end);
   all_reduce(comm, scalars(packed), wire);
   const Scalar* begin = packed.data();
-  for (Matrix* part : parts) {
-    std::copy_n(begin, part->size(), part->data());
-    begin += part->size();
-  }
+  if (values)
+    for (Matrix* part : parts) {
+      std::copy_n(begin, part->size(), part->data());
+      begin += part->size();
+    }
   comm.charge(Phase::kReduction, pass_work(total, 0, 4));
 }
 

@@ -12,6 +12,9 @@
 
 namespace gradwire {
 
+/// factor times m; of m's shape alone where the communicator carries no values.
+Matrix copy(const Communicator& comm, const Matrix& m, double factor = 1);
+
 /// factor activation^T delta (in, out).
 Matrix weight_gradient(Communicator& comm, Phase phase, const Matrix& activation,
                        const Matrix& delta, double factor = 1);

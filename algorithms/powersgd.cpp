@@ -67,19 +67,19 @@ namespace {
 constexpr Phase kCompression = Phase::kCompression;
 
 void charged_orthogonalize(Communicator& comm, Matrix& p, double epsilon) {
-  orthogonalize(p, epsilon);
+  if (comm.carries_data()) orthogonalize(p, epsilon);
   comm.charge(kCompression, orthogonalize_work(p.rows(), p.cols()));
 }
 
 // a b, and gradient = p q^T, charged.
 Matrix product(Communicator& comm, const Matrix& a, const Matrix& b) {
   Matrix c(a.rows(), b.cols());
-  c.noalias() = a * b;
+  if (comm.carries_data()) c.noalias() = a * b;
   comm.charge(kCompression, gemm_work(a.rows(), a.cols(), b.cols()));
   return c;
 }
 void decompress(Communicator& comm, const Matrix& p, const Matrix& q, Matrix& gradient) {
-  gradient.noalias() = p * q.transpose();
+  if (comm.carries_data()) gradient.noalias() = p * q.transpose();
   comm.charge(kCompression, gemm_work(p.rows(), p.cols(), q.rows()));
 }
 
@@ -95,7 +95,7 @@ void power_sgd(Communicator& comm, std::span<Matrix* const> gradients,
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     PowerSgdState& state = *states[i];
     if (state.error.size() > 0) {
-      state.error += *gradients[i];
+      if (comm.carries_data()) state.error += *gradients[i];
       comm.charge(kCompression, pass_work(state.error.size(), 1, 3));
     }
     charged_orthogonalize(comm, state.q, epsilon);
@@ -112,7 +112,7 @@ void power_sgd(Communicator& comm, std::span<Matrix* const> gradients,
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     decompress(comm, p[i], *q[i], *gradients[i]);
     if (states[i]->error.size() == 0) continue;
-    states[i]->error -= *gradients[i];
+    if (comm.carries_data()) states[i]->error -= *gradients[i];
     comm.charge(kCompression, pass_work(gradients[i]->size(), 1, 3));
   }
 }
@@ -192,8 +192,10 @@ class PowerSgd final : public Algorithm {
     PowerSgdState& state = states_[parameter];
     if (state.q.size() == 0) {
       state.q = Matrix::Zero(gradient.cols(), std::min({gradient.rows(), gradient.cols(), rank_}));
-      if (error_feedback_) state.error = Matrix::Zero(gradient.rows(), gradient.cols());
+      if (error_feedback_) state.error.resize(gradient.rows(), gradient.cols());
+      if (worker.comm.carries_data()) state.error.setZero();
     }
+    if (!worker.comm.carries_data()) return;
     const auto rank = static_cast<std::uint64_t>(authors_ ? worker.comm.rank() : 0);
     for (Index c = 0; c < state.q.cols(); ++c) {
       if (warm_start_ && (state.q.col(c).array() != 0).any()) continue;
@@ -248,6 +250,7 @@ AlgorithmRow powersgd_row() {
                 "on",
                 "sum the uncompressed gradients meanwhile (reference only)",
                 {"on", "off"}}},
+          .sizes_only = true,
           .make = [](const Options& options) -> std::unique_ptr<Algorithm> {
             return std::make_unique<PowerSgd>(options);
           }};

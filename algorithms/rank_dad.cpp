@@ -51,8 +51,9 @@ struct Layer {
   Factors factors;  // this worker's, then what the gradient is rebuilt from
 };
 
-Matrix with_ones(const Matrix& activation) {
+Matrix with_ones(const Communicator& comm, const Matrix& activation) {
   Matrix result(activation.rows(), activation.cols() + 1);
+  if (!comm.carries_data()) return result;
   result.leftCols(activation.cols()) = activation;
   result.rightCols(1).setOnes();
   return result;
@@ -111,7 +112,7 @@ class RankDad final : public Algorithm {
     };
     sink.direct = [&](int parameter, const Matrix& gradient, const Work& /*work*/) {
       Matrix& mine = gradients[static_cast<std::size_t>(parameter)];
-      mine = gradient;
+      mine = copy(worker.comm, gradient);
       if (!direct_local_) uncompressed.push_back(&mine);
     };
     backpropagate(worker, sink);
@@ -142,6 +143,11 @@ class RankDad final : public Algorithm {
 
   Factors reduce(Worker& worker, Communicator& comm, const Matrix& activation, const Matrix& delta,
                  int map, Purpose purpose) const {
+    if (!comm.carries_data()) {
+      SpiResult result = spi_of_full_rank(activation, delta, spi_);
+      comm.charge(Phase::kCompression, result.work);
+      return std::move(result.factors);
+    }
     SpiResult result =
         structured_power_iterations(activation, delta, spi_, [&](Index component, Matrix& x) {
           RandomStream(worker.seed, purpose, static_cast<std::uint64_t>(worker.step),
@@ -153,11 +159,13 @@ class RankDad final : public Algorithm {
   }
 
   Factors compress(Worker& worker, const LinearMap& map, const LayerTrace& trace) const {
-    Factors factors = augmented(map) ? reduce(worker, worker.comm, with_ones(trace.activation),
-                                              trace.delta, trace.map, Purpose::kSpiStart)
-                                     : reduce(worker, worker.comm, trace.activation, trace.delta,
-                                              trace.map, Purpose::kSpiStart);
-    worker.metrics["effective_rank/" + map.name] = static_cast<double>(factors.delta.rows());
+    Factors factors = augmented(map)
+                          ? reduce(worker, worker.comm, with_ones(worker.comm, trace.activation),
+                                   trace.delta, trace.map, Purpose::kSpiStart)
+                          : reduce(worker, worker.comm, trace.activation, trace.delta, trace.map,
+                                   Purpose::kSpiStart);
+    if (worker.comm.carries_data())
+      worker.metrics["effective_rank/" + map.name] = static_cast<double>(factors.delta.rows());
     return factors;
   }
 
@@ -176,7 +184,7 @@ class RankDad final : public Algorithm {
     if (exchange_ == Exchange::kTwoWay)
       layer.factors = reduce(worker, worker.comm, layer.factors.activation, layer.factors.delta,
                              layer.map, Purpose::kSecondSpiStart);
-    if (exchange_ != Exchange::kAllGather)
+    if (exchange_ != Exchange::kAllGather && worker.comm.carries_data())
       worker.metrics["effective_rank_aggregated/" + map.name] =
           static_cast<double>(layer.factors.delta.rows());
     const auto at = [&](int p) -> Matrix& { return gradients[static_cast<std::size_t>(p)]; };
@@ -186,7 +194,9 @@ class RankDad final : public Algorithm {
     if (map.bias >= 0 && bias_ == Bias::kAuthors)
       at(map.bias) =
           column_sums(worker.comm, Phase::kCompression, layer.factors.delta, factor(worker));
-    at(map.weight) = gradient.rows() == map.in ? std::move(gradient) : gradient.topRows(map.in);
+    if (gradient.rows() != map.in && worker.comm.carries_data())
+      gradient = gradient.topRows(map.in).eval();
+    at(map.weight) = std::move(gradient);
   }
 
   SpiOptions spi_;
@@ -223,6 +233,7 @@ AlgorithmRow rank_dad_row() {
                {"authors-scale", "off", "do not divide by the number of workers", on_off},
                direct_option(),
                {"overlap", "on", "exchange a layer while back-propagation goes on", on_off}},
+          .sizes_only = true,
           .make = [](const Options& options) -> std::unique_ptr<Algorithm> {
             return std::make_unique<RankDad>(options);
           }};

@@ -22,7 +22,7 @@ std::size_t EventLog::Hash::operator()(const Event& event) const {
                                static_cast<std::uint64_t>(event.peer) << 16U));
 }
 
-std::size_t LaneRecording::Hash::operator()(const std::array<std::uint64_t, 3>& bits) const {
+std::size_t LaneRecording::Hash::operator()(const std::array<std::uint64_t, 4>& bits) const {
   return mix(bits[0] + mix(bits[1] + mix(bits[2])));
 }
 
@@ -68,6 +68,7 @@ void LaneRecording::add_charge(Phase phase, const Charge& charge) {
   const auto [found, is_new] =
       charge_index_.try_emplace({std::bit_cast<std::uint64_t>(charge.work.flops),
                                  std::bit_cast<std::uint64_t>(charge.work.memory_bytes),
+                                 std::bit_cast<std::uint64_t>(charge.work.seconds),
                                  std::bit_cast<std::uint64_t>(charge.cpu_s)},
                                 charges.size());
   if (is_new) charges.push_back(charge);

@@ -118,9 +118,9 @@ struct LaneRecording {
 
  private:
   struct Hash {
-    std::size_t operator()(const std::array<std::uint64_t, 3>& bits) const;
+    std::size_t operator()(const std::array<std::uint64_t, 4>& bits) const;
   };
-  std::unordered_map<std::array<std::uint64_t, 3>, std::uint64_t, Hash> charge_index_;
+  std::unordered_map<std::array<std::uint64_t, 4>, std::uint64_t, Hash> charge_index_;
 };
 
 struct WorkerRecording {

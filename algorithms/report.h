@@ -36,7 +36,8 @@ struct Result {
   std::vector<double> bytes_sent_by_worker;     ///< per batch, mean over batches, by rank
   std::vector<double> messages_sent_by_worker;  ///< likewise
 
-  std::vector<double> loss;  ///< mean over the global batch, per batch; may be NaN
+  /// Mean over the global batch, per batch; may be NaN; empty for a cost-only model.
+  std::vector<double> loss;
   std::vector<double> gradient_relative_error;  ///< Frobenius, per batch; empty unless asked for
   /// Further per-batch figures of the algorithm, mean over workers: "effective_rank/fc1" -> per
   /// batch.

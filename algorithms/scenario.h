@@ -22,6 +22,8 @@ struct ComputeSpec {
   };
   Mode mode = Mode::kFlops;
   double device_flop_per_s = 50e9;
+  std::string device = "cpu-core";      ///< whose rate that is (algorithms/devices.h), unless
+  bool device_rate_given = false;       ///< it was given
   double device_memory_byte_per_s = 0;  ///< 0: unlimited
   double forward_s = 0;
   double backward_s = 0;

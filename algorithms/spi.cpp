@@ -117,6 +117,30 @@ class Spi {
     return finish(keep(found, stop), stop, a_norm * d_norm);
   }
 
+  SpiResult run_on_sizes() {
+    result_.work += pass_work(activation_.size() + delta_.size(), 2, 1);
+    use_gram_ = choose_gram();
+    result_.work += ScaledGradient::setup_work(activation_, delta_, use_gram_);
+    const bool robust = options_.mode == SpiMode::kRobust;
+    const Work normalization = pass_work(delta_.cols(), 3, 3);
+    for (Index k = 0; k < limit_; ++k) {
+      const Work half = k > 0 ? gemm_work(k, delta_.cols(), 1) : Work{};
+      const Work deflation = half + half;
+      if (robust) result_.work += deflation + normalization;
+      for (int i = 0; i < options_.iterations; ++i) {
+        result_.work += ScaledGradient::apply_work(activation_, delta_, use_gram_) + deflation;
+        if (robust) result_.work += deflation;
+        result_.work += normalization;
+      }
+      result_.work += ScaledGradient::image_work(activation_, delta_, use_gram_);
+      result_.work += pass_work(activation_.cols(), 3, 3);
+    }
+    b_ = Matrix::Zero(limit_, delta_.cols());
+    c_ = Matrix::Zero(limit_, activation_.cols());
+    result_.sigma.resize(static_cast<std::size_t>(limit_));
+    return finish(keep(limit_, SpiStop::kMaxRank), SpiStop::kMaxRank, 0);
+  }
+
  private:
   using Stop = SpiStop;
 
@@ -237,6 +261,11 @@ class Spi {
 SpiResult structured_power_iterations(const Matrix& activation, const Matrix& delta,
                                       const SpiOptions& options, const SpiStart& start) {
   return Spi(activation, delta, options, start).run();
+}
+
+SpiResult spi_of_full_rank(const Matrix& activation, const Matrix& delta,
+                           const SpiOptions& options) {
+  return Spi(activation, delta, options, {}).run_on_sizes();
 }
 
 }  // namespace gradwire

@@ -58,4 +58,9 @@ using SpiStart = std::function<void(Index component, Matrix& start)>;
 SpiResult structured_power_iterations(const Matrix& activation, const Matrix& delta,
                                       const SpiOptions& options, const SpiStart& start);
 
+/// The work of finding as many components as there can be, and zero factors of that rank; reads no
+/// values.
+SpiResult spi_of_full_rank(const Matrix& activation, const Matrix& delta,
+                           const SpiOptions& options);
+
 }  // namespace gradwire

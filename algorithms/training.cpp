@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "algorithms/collectives.h"
+#include "algorithms/dry_run.h"
 #include "algorithms/in_process.h"
 #include "algorithms/replicas.h"
+#include "models/cost_only.h"
 #include "models/metrics.h"
 
 namespace gradwire {
@@ -149,7 +151,8 @@ WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset&
     worker.metrics.clear();
     algorithm->step(worker);
     comm.end_step();
-    outcome.loss.push_back(worker.loss_sum / static_cast<double>(scenario.batch_size));
+    if (model->has_loss())
+      outcome.loss.push_back(worker.loss_sum / static_cast<double>(scenario.batch_size));
     for (const auto& [name, value] : worker.metrics) {
       auto& series = outcome.metrics[name];
       series.resize(static_cast<std::size_t>(worker.step), kNaN);
@@ -164,13 +167,36 @@ WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset&
     }
     if (hook) hook(worker);
   }
-  outcome.parameter_hash = parameter_hash(*model);
+  if (scenario.model.values) outcome.parameter_hash = parameter_hash(*model);
   return outcome;
+}
+
+void check_model_use(const Scenario& scenario, const Model& model) {
+  if (!model.has_loss() && scenario.evaluate_every > 0)
+    throw std::invalid_argument("evaluate-every: " + scenario.model.name +
+                                " is a cost-only model, which has nothing to evaluate");
+  if (model.forward_work(1).seconds > 0 && scenario.compute.mode == ComputeSpec::Mode::kGiven)
+    throw std::invalid_argument("compute: " + scenario.model.name +
+                                " gives the times of its layers; allowed: flops");
+  if (scenario.model.values) return;
+  if (scenario.gradient_error)
+    throw std::invalid_argument("gradient-error: there are no gradients with --math none");
+  if (scenario.compute.mode == ComputeSpec::Mode::kMeasured)
+    throw std::invalid_argument("compute: nothing can be measured with --math none");
+  std::string able;
+  for (const AlgorithmRow& row : algorithm_registry()) {
+    if (!row.sizes_only) continue;
+    if (row.name == scenario.algorithm.name) return;
+    able += (able.empty() ? "" : ", ") + row.name;
+  }
+  throw std::invalid_argument("math: what " + scenario.algorithm.name +
+                              " sends depends on values; with --math none allowed: " + able);
 }
 
 Rehearsal rehearse(const Scenario& scenario, const Dataset& dataset) {
   make_algorithm(scenario.algorithm);  // bad options and models fail here, before any thread starts
-  const auto model = make_model(scenario.model, dataset.shape, scenario.seed);
+  const auto model = make_model_for_checks(scenario.model, dataset.shape);
+  check_model_use(scenario, *model);
   Rehearsal rehearsal;
   rehearsal.recording.batch_work = {model->forward_work(scenario.batch_size),
                                     model->backward_work(scenario.batch_size)};
@@ -186,14 +212,21 @@ Rehearsal rehearse(const Scenario& scenario, const Dataset& dataset) {
   };
   // Measured times are of every worker's own updates; gossiping replicas differ.
   const bool measured = scenario.compute.mode == ComputeSpec::Mode::kMeasured;
+  const bool shared = scenario.model.values && !measured && !gossip;
   Replicas replicas(scenario.workers);
+  const auto train_one = [&](Communicator& comm) {
+    rehearsal.workers[static_cast<std::size_t>(comm.rank())] =
+        train(comm, scenario, dataset, hook, shared ? &replicas : nullptr);
+  };
+  if (!scenario.model.values) {
+    for (int rank = 0; rank < scenario.workers; ++rank)
+      rehearsal.recording.workers.push_back(record_dry(rank, scenario.workers, train_one));
+    return rehearsal;
+  }
   run_in_process({.workers = scenario.workers,
                   .measure_cpu = measured,
                   .recordings = &rehearsal.recording.workers},
-                 [&](Communicator& comm) {
-                   rehearsal.workers[static_cast<std::size_t>(comm.rank())] = train(
-                       comm, scenario, dataset, hook, measured || gossip ? nullptr : &replicas);
-                 });
+                 train_one);
   if (scenario.gradient_error) rehearsal.gradient_relative_error = errors.take();
   if (gossip) {
     const std::vector<double> all = distances.take();

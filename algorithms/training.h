@@ -16,10 +16,11 @@ namespace gradwire {
 
 /// What one worker found.
 struct WorkerOutcome {
-  std::vector<double> loss;                            ///< of its own batch (mean), per batch
+  /// Of its own batch (mean), per batch; empty where the model has none.
+  std::vector<double> loss;
   std::map<std::string, std::vector<double>> metrics;  ///< per batch
   std::vector<EvaluationPoint> evaluations;            ///< rank 0 only; time_s unset
-  std::uint64_t parameter_hash = 0;
+  std::uint64_t parameter_hash = 0;                    ///< 0 without values
 };
 
 /// Called after every step, on the worker's thread (tests and diagnostics); may be empty.
@@ -45,6 +46,10 @@ struct Rehearsal {
   std::vector<double> gradient_relative_error;  ///< per batch, if the scenario asks for it
 };
 Rehearsal rehearse(const Scenario& scenario, const Dataset& dataset);
+
+/// Throws std::invalid_argument where the scenario asks a cost-only model for what it has not got,
+/// or an algorithm to do without values that needs them.
+void check_model_use(const Scenario& scenario, const Model& model);
 
 /// Fills the parts of a Result that do not depend on time.
 void describe(const Rehearsal& rehearsal, Result& result);

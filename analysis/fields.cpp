@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "algorithms/devices.h"
 #include "analysis/text.h"
 #include "analysis/units.h"
 
@@ -16,6 +17,7 @@ namespace {
 using Text = const std::string&;
 using nlohmann::ordered_json;
 
+constexpr const char* kOfDevice = "device";        // a rate that is not given
 constexpr const char* kAsInPlatform = "platform";  // a bandwidth or latency that is not overridden
 
 int parse_count(std::string_view key, Text text) {
@@ -151,6 +153,29 @@ std::vector<Field> network_fields() {
   };
 }
 
+void set_device(Scenario& s, Text text) {
+  const double rate = find_device(text).flop_per_s;
+  s.compute.device = text;
+  if (!s.compute.device_rate_given) s.compute.device_flop_per_s = rate;
+}
+
+void set_device_rate(Scenario& s, Text text) {
+  s.compute.device_rate_given = text != kOfDevice;
+  s.compute.device_flop_per_s = s.compute.device_rate_given
+                                    ? parse_flop_per_s("device-rate", text)
+                                    : find_device(s.compute.device).flop_per_s;
+}
+
+std::string get_device_rate(const Scenario& s) {
+  return s.compute.device_rate_given ? write_flop_rate(s.compute.device_flop_per_s) : kOfDevice;
+}
+
+void set_math(Scenario& s, Text text) {
+  if (text != "run" && text != "none")
+    throw std::invalid_argument("math: \"" + text + "\" is not run or none");
+  s.model.values = text == "run";
+}
+
 std::vector<Field> compute_fields() {
   const std::string group = "Compute time";
   return {
@@ -163,14 +188,20 @@ std::vector<Field> compute_fields() {
        .timing_only = true,
        .set = set_compute,
        .get = get_compute},
+      {.key = "device",
+       .group = group,
+       .argument = "NAME",
+       .help = "a name from `gradwire list devices`: sets the rate that it achieves in training",
+       .timing_only = true,
+       .set = set_device,
+       .get = [](const Scenario& s) { return s.compute.device; }},
       {.key = "device-rate",
        .group = group,
        .argument = "RATE",
-       .help = "arithmetic rate of a worker's device",
+       .help = "arithmetic rate of a worker's device, e.g. 9Tf; device: of the one named",
        .timing_only = true,
-       .set = [](Scenario& s,
-                 Text v) { s.compute.device_flop_per_s = parse_flop_per_s("device-rate", v); },
-       .get = [](const Scenario& s) { return write_flop_rate(s.compute.device_flop_per_s); }},
+       .set = set_device_rate,
+       .get = get_device_rate},
       {.key = "device-memory-rate",
        .group = group,
        .argument = "RATE",
@@ -208,9 +239,16 @@ std::vector<Field> training_fields() {
       {.key = "model",
        .group = group,
        .argument = "NAME",
-       .help = "from `gradwire list models`, e.g. vit:depth=4,patch=7, or layer sizes: mlp:784-300-10",
+       .help = "from `gradwire list models`, e.g. vit:depth=4,patch=7, layer sizes: "
+               "mlp:784-300-10, or the costs of any: table:NAME, safetensors:FILE",
        .set = [](Scenario& s, Text v) { s.model.name = v; },
        .get = [](const Scenario& s) { return s.model.name; }},
+      {.key = "math",
+       .group = group,
+       .argument = "HOW",
+       .help = "run, or none: of a cost-only model (table:..., safetensors:...) the sizes alone",
+       .set = set_math,
+       .get = [](const Scenario& s) -> std::string { return s.model.values ? "run" : "none"; }},
       {.key = "activation",
        .group = group,
        .argument = "NAME",

@@ -5,10 +5,12 @@
 
 #include "algorithms/algorithm.h"
 #include "algorithms/collectives.h"
+#include "algorithms/devices.h"
 #include "analysis/command_line.h"
 #include "analysis/report.h"
 #include "analysis/table.h"
 #include "analysis/text.h"
+#include "models/layer_table.h"
 #include "sim/platform.h"
 
 namespace gradwire {
@@ -51,6 +53,17 @@ ordered_json models() {
     if (!preset.options.empty()) list.back()["options"] = options_json(preset.options);
   }
   list.push_back(item("mlp:784-300-10", "an MLP of any layer sizes, inputs to classes"));
+  for (const TableRow& table : shipped_tables())
+    list.push_back(item("table:" + table.name, "cost only: " + table.summary));
+  list.push_back(item("table:FILE[,rows=R]", "cost only: JSON list of a model's {name, shape}"));
+  list.push_back(item("safetensors:FILE[,rows=R]",
+                      "cost only: header of a .safetensors file, or a .index.json of several"));
+  return list;
+}
+
+ordered_json device_list() {
+  ordered_json list = ordered_json::array();
+  for (const Device& device : devices()) list.push_back(item(device.name, device.summary));
   return list;
 }
 
@@ -96,11 +109,9 @@ struct Catalogue {
   ordered_json (*items)();
 };
 const std::vector<Catalogue>& catalogues() {
-  static const std::vector<Catalogue> all{{"algorithms", algorithms},
-                                          {"models", models},
-                                          {"datasets", datasets},
-                                          {"platforms", platforms},
-                                          {"collectives", collectives}};
+  static const std::vector<Catalogue> all{{"algorithms", algorithms}, {"models", models},
+                                          {"datasets", datasets},     {"devices", device_list},
+                                          {"platforms", platforms},   {"collectives", collectives}};
   return all;
 }
 
@@ -170,19 +181,21 @@ int list(const Arguments& arguments, const std::string& /*command_line*/, const 
 }  // namespace
 
 Command list_command() {
-  return {.name = "list",
-          .summary =
-              "Lists algorithms with their options, models, datasets, platforms, collectives, the "
-              "schema.",
-          .usage = "algorithms|models|datasets|platforms|collectives|schema [NAME] [--json]",
-          .examples = R"(  gradwire list algorithms
+  return {
+      .name = "list",
+      .summary =
+          "Lists algorithms with their options, models, datasets, devices, platforms, collectives, "
+          "the "
+          "schema.",
+      .usage = "algorithms|models|datasets|devices|platforms|collectives|schema [NAME] [--json]",
+      .examples = R"(  gradwire list algorithms
   gradwire list algorithms rank-dad
   gradwire list platforms --json
   gradwire list schema > report.schema.json
 )",
-          .flags = {{"options", "", "show all their options, as NAME does for one"},
-                    {"json", "", "print JSON, options included"}},
-          .run = list};
+      .flags = {{"options", "", "show all their options, as NAME does for one"},
+                {"json", "", "print JSON, options included"}},
+      .run = list};
 }
 
 }  // namespace gradwire

@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "algorithms/memory.h"
+#include "algorithms/training.h"
 #include "analysis/command_line.h"
 #include "analysis/progress.h"
 #include "analysis/publish.h"
@@ -16,6 +18,7 @@
 #include "analysis/study.h"
 #include "analysis/text.h"
 #include "analysis/units.h"
+#include "models/cost_only.h"
 #ifdef GRADWIRE_WITH_GLOO
 #include "real/launch.h"
 #endif
@@ -103,7 +106,11 @@ std::optional<Study> run_all(const std::vector<Scenario>& scenarios, RealOptions
     progress.update(s.algorithm.text() + ", " + std::to_string(s.workers) + " workers",
                     static_cast<double>(i) / static_cast<double>(scenarios.size()));
     const Dataset& dataset = datasets.of(s);
-    if (i == 0) describe_inputs(s, dataset, study);
+    const auto model = make_model_for_checks(s.model, dataset.shape);
+    check_model_use(s, *model);
+    if (!s.model.values) throw std::invalid_argument("math: none has nothing to run for real");
+    if (!options.cluster) check_memory(s, *model, dataset, available_memory_bytes());
+    if (i == 0) describe_inputs(s, *model, dataset, study);
     if (!options.cluster) options.lab = network.of(s);
     std::optional<Result> result = run_real(s, dataset, options);
     if (!result) continue;

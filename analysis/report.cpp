@@ -118,8 +118,12 @@ void add_evaluations(Row& row, const Result& r) {
 
 void add_mathematics(Row& row, const Result& r) {
   const std::int64_t diverged = diverged_at(r);
-  row["loss"] =
-      row.series("loss", r.loss, "not finite from batch " + std::to_string(diverged) + " on");
+  if (r.loss.empty()) {
+    row.null("loss", "a cost-only model has no loss");
+  } else {
+    row["loss"] =
+        row.series("loss", r.loss, "not finite from batch " + std::to_string(diverged) + " on");
+  }
   if (r.gradient_relative_error.empty()) {
     row.null("gradient_relative_error", "not asked for (--gradient-error)");
   } else {
@@ -136,11 +140,17 @@ void add_mathematics(Row& row, const Result& r) {
         row.series(name, series, "not defined in every batch");
   }
   add_evaluations(row, r);
-  row["replicas_equal"] = r.replicas_equal;
-  row["parameter_hash"] = hex(r.parameter_hash);
+  if (r.scenario.model.values) {
+    row["replicas_equal"] = r.replicas_equal;
+    row["parameter_hash"] = hex(r.parameter_hash);
+  } else {
+    row.null("replicas_equal", "sizes alone, no values (--math none)");
+    row.null("parameter_hash", "sizes alone, no values (--math none)");
+  }
   row["status"] = diverged < 0 ? "ok" : "diverged";
   if (diverged < 0) {
-    row.null("diverged_at_batch", "the loss is finite in every batch");
+    row.null("diverged_at_batch", r.loss.empty() ? "a cost-only model has no loss"
+                                                 : "the loss is finite in every batch");
   } else {
     row["diverged_at_batch"] = diverged;
   }
@@ -202,7 +212,9 @@ ordered_json compute_json(const ComputeSpec& c) {
   if (c.mode == Mode::kCalibrated) return {{"mode", "calibrated"}};
   if (c.mode == Mode::kGiven)
     return {{"mode", "given"}, {"forward_s", c.forward_s}, {"backward_s", c.backward_s}};
-  ordered_json json{{"mode", "flops"}, {"device_flop_per_s", c.device_flop_per_s}};
+  ordered_json json{{"mode", "flops"},
+                    {"device", c.device_rate_given ? "given" : c.device},
+                    {"device_flop_per_s", c.device_flop_per_s}};
   if (c.device_memory_byte_per_s > 0) json["device_memory_byte_per_s"] = c.device_memory_byte_per_s;
   return json;
 }
@@ -239,7 +251,9 @@ std::int64_t diverged_at(const Result& result) {
 
 ordered_json dataset_json(const DatasetInfo& d) {
   ordered_json json{{"name", d.name},
-                    {"kind", d.synthetic ? "synthetic" : "file"},
+                    {"kind", d.none        ? "none"
+                             : d.synthetic ? "synthetic"
+                                           : "file"},
                     {"features", d.shape.features},
                     {"classes", d.shape.classes}};
   if (d.shape.steps > 1) json["steps"] = d.shape.steps;
@@ -261,7 +275,10 @@ ordered_json model_json(const ModelInfo& m) {
   ordered_json maps = ordered_json::array();
   for (const LinearMap& map : m.maps)
     maps.push_back({{"name", map.name}, {"in", map.in}, {"out", map.out}, {"bias", map.bias >= 0}});
-  return {{"name", m.name}, {"parameters", m.parameters}, {"linear_maps", std::move(maps)}};
+  return {{"name", m.name},
+          {"kind", m.has_loss ? "network" : "cost-only"},
+          {"parameters", m.parameters},
+          {"linear_maps", std::move(maps)}};
 }
 
 ordered_json versions() {

@@ -6,9 +6,12 @@
 #include <tuple>
 #include <utility>
 
+#include "algorithms/memory.h"
 #include "algorithms/training.h"
 #include "analysis/fields.h"
 #include "analysis/parallel.h"
+#include "analysis/text.h"
+#include "models/cost_only.h"
 
 namespace gradwire {
 
@@ -64,18 +67,18 @@ void check(const std::vector<Scenario>& scenarios, const std::vector<Group>& gro
     make_optimizer(s.optimizer);
   }
   study.platforms = check_platforms(scenarios);
-  std::map<std::tuple<std::string, std::string, std::string>, bool> models;
+  const double available_bytes = available_memory_bytes();
+  std::string known;
+  std::unique_ptr<Model> model;
   for (const Group& g : groups) {
     const Scenario& s = scenarios[g.members.front()];
     const Dataset& dataset = datasets.of(s);
-    static_cast<void>(BatchSource(dataset, s.batch_size, 0, s.workers, s.seed));
-    bool& checked = models[{s.model.name, s.model.activation, s.dataset}];
-    if (std::exchange(checked, true)) continue;
-    if (study.model.name.empty()) {
-      describe_inputs(s, dataset, study);
-    } else {
-      make_model(s.model, dataset.shape, s.seed);
-    }
+    static_cast<void>(BatchSource(dataset, s.batch_size, 0, s.workers, s.seed, s.split));
+    const std::string key = join({s.model.name, s.model.activation, s.dataset}, " ");
+    if (std::exchange(known, key) != key) model = make_model_for_checks(s.model, dataset.shape);
+    check_model_use(s, *model);
+    check_memory(s, *model, dataset, available_bytes);
+    if (study.model.name.empty()) describe_inputs(s, *model, dataset, study);
   }
 }
 
@@ -110,6 +113,8 @@ Rehearsal rehearse_named(const Scenario& s, const Dataset& dataset) {
 }  // namespace
 
 const Dataset& Datasets::of(const Scenario& scenario) {
+  static const Dataset none = no_dataset();
+  if (is_cost_only(scenario.model)) return none;
   const Fold& fold = scenario.fold;
   const auto key = std::tuple(scenario.dataset, scenario.seed, fold.index, fold.count);
   const auto found = loaded_.find(key);
@@ -117,11 +122,12 @@ const Dataset& Datasets::of(const Scenario& scenario) {
   return loaded_.emplace(key, load_dataset(scenario.dataset, scenario.seed, fold)).first->second;
 }
 
-void describe_inputs(const Scenario& scenario, const Dataset& dataset, Study& study) {
-  const auto model = make_model(scenario.model, dataset.shape, scenario.seed);
-  study.model = {scenario.model.name, model->parameter_count(), model->linear_maps()};
-  study.dataset = {dataset.name, dataset.synthetic, dataset.shape, dataset.train.inputs.rows(),
-                   dataset.test.inputs.rows()};
+void describe_inputs(const Scenario& scenario, const Model& model, const Dataset& dataset,
+                     Study& study) {
+  study.model = {scenario.model.name, model.has_loss(), model.parameter_count(),
+                 model.linear_maps()};
+  study.dataset = {dataset.name,  dataset.synthetic,           dataset.unlimited,
+                   dataset.shape, dataset.train.inputs.rows(), dataset.test.inputs.rows()};
 }
 
 Study run_study(const std::vector<Scenario>& scenarios, const StudyOptions& options) {

@@ -18,6 +18,7 @@ namespace gradwire {
 struct DatasetInfo {
   std::string name;
   bool synthetic = false;
+  bool none = false;  ///< of a cost-only model
   DataShape shape;
   Index train_examples = 0;
   Index test_examples = 0;
@@ -25,6 +26,7 @@ struct DatasetInfo {
 
 struct ModelInfo {
   std::string name;
+  bool has_loss = true;
   Index parameters = 0;
   std::vector<LinearMap> maps;
 };
@@ -50,7 +52,8 @@ class Datasets {
 };
 
 /// Fills the study's data set and model.
-void describe_inputs(const Scenario& scenario, const Dataset& dataset, Study& study);
+void describe_inputs(const Scenario& scenario, const Model& model, const Dataset& dataset,
+                     Study& study);
 
 struct StudyOptions {
   int jobs = 0;  ///< replays at the same time; 0: one per processor

@@ -78,8 +78,13 @@ Cells cells_of(const Result& r, const std::string& name, double baseline_s,
   cells.push_back(format_bytes(mean(r.bytes_sent_by_worker)));
   cells.push_back(number("%.0f", mean(r.messages_sent_by_worker)));
   if (columns.speedup) cells.push_back(number("%.2fx", baseline_s / r.batch_time_s.mean));
-  cells.push_back(diverged_at(r) < 0 ? number(r.loss.back() < 1e4 ? "%.4f" : "%.2e", r.loss.back())
-                                     : "diverged");
+  if (r.loss.empty()) {
+    cells.emplace_back("none");  // a cost-only model
+  } else {
+    cells.push_back(diverged_at(r) < 0
+                        ? number(r.loss.back() < 1e4 ? "%.4f" : "%.2e", r.loss.back())
+                        : "diverged");
+  }
   if (columns.evaluation) {
     const EvaluationPoint last = r.evaluations.empty() ? kNotEvaluated : r.evaluations.back();
     cells.push_back(number("%.3f", last.accuracy));

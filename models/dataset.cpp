@@ -77,6 +77,7 @@ BatchSource::BatchSource(const Dataset& dataset, Index batch_size, int rank, int
   if (workers < 1 || rank < 0 || rank >= workers)
     throw std::logic_error("rank " + std::to_string(rank) + " of " + std::to_string(workers) +
                            " workers");
+  if (dataset.unlimited && batch_size >= 1) return;
   const Index examples = dataset.train.inputs.rows();
   if (batch_size < 1 || batch_size > examples / workers)
     throw std::invalid_argument("batch-size: " + std::to_string(batch_size) + " is not allowed; " +
@@ -102,6 +103,9 @@ void BatchSource::start_epoch(std::int64_t epoch) {
 }
 
 Batch BatchSource::at(std::int64_t step) {
+  if (dataset_.unlimited)
+    return {.inputs = Matrix(batch_size_, 0),
+            .labels = std::vector<int>(static_cast<std::size_t>(batch_size_), 0)};
   start_epoch(step / steps_per_epoch_);
   const Index in_epoch = step % steps_per_epoch_;
   const Index first = (own_.empty() ? in_epoch * workers_ + rank_ : in_epoch) * batch_size_;

@@ -35,6 +35,8 @@ struct Examples {
 struct Dataset {
   std::string name;
   bool synthetic = false;
+  bool unlimited =
+      false;  ///< no examples: batches of any size without inputs, for cost-only models
   DataShape shape;
   Examples train;
   Examples test;
@@ -103,7 +105,7 @@ class BatchSource {
   int rank_;
   int workers_;
   std::uint64_t seed_;
-  std::int64_t steps_per_epoch_;
+  std::int64_t steps_per_epoch_ = 1;
   std::vector<std::uint32_t> own_;  // by class: this worker's examples; else empty
   std::int64_t epoch_ = -1;
   std::vector<std::uint32_t> order_;

@@ -24,10 +24,12 @@ using Gradients = std::vector<Matrix>;
 struct Work {
   double flops = 0;         ///< floating-point operations (a multiply-add is two)
   double memory_bytes = 0;  ///< bytes read and written where that, not arithmetic, is the limit
+  double seconds = 0;       ///< as a layer table gives them, on top of the two
 
   Work& operator+=(const Work& other) {
     flops += other.flops;
     memory_bytes += other.memory_bytes;
+    seconds += other.seconds;
     return *this;
   }
   friend Work operator+(Work a, const Work& b) { return a += b; }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "models/cost_only.h"
 #include "models/networks.h"
 
 // OpenBLAS only: another BLAS leaves the symbol unresolved, hence weak.
@@ -84,6 +85,14 @@ Index Model::parameter_count() const {
   return count;
 }
 
+double Model::trace_size(Index rows) const {
+  double size = 0;
+  for (const LinearMap& map : maps_)
+    size += static_cast<double>(rows) * static_cast<double>(map.positions) *
+            static_cast<double>(map.in + map.out);
+  return size;
+}
+
 Matrix Model::previous_delta(int /*map*/, const Matrix& /*delta*/,
                              const Matrix& /*activation*/) const {
   throw std::invalid_argument(
@@ -109,6 +118,10 @@ Gradients zero_gradients(const Model& model) {
 std::unique_ptr<Model> make_model(const ModelSpec& spec, const DataShape& shape,
                                   std::uint64_t seed) {
   use_one_blas_thread();
+  if (is_cost_only(spec)) return make_cost_only_model(spec, seed);
+  if (!spec.values)
+    throw std::invalid_argument(
+        "math: none needs a cost-only model, table:NAME or safetensors:FILE, not " + spec.name);
   if (spec.name.starts_with("mlp:")) return make_mlp(spec.name.substr(4), spec, shape, seed);
   if (const auto mlp = find(mlps(), spec.name); mlp != mlps().end())
     return make_mlp(mlp->spec, spec, shape, seed);
@@ -118,7 +131,8 @@ std::unique_ptr<Model> make_model(const ModelSpec& spec, const DataShape& shape,
   std::string allowed;
   for (const ModelPreset& preset : model_presets()) allowed += preset.name + ", ";
   throw std::invalid_argument("model: \"" + spec.name + "\" is not known; allowed: " + allowed +
-                              "mlp:WIDTHS such as mlp:784-300-10");
+                              "mlp:WIDTHS such as mlp:784-300-10, table:NAME, "
+                              "safetensors:FILE");
 }
 
 const std::vector<ModelPreset>& model_presets() {

@@ -75,9 +75,13 @@ class Model {
   void adopt(const ParameterSet& parameters) { parameters_ = parameters; }
   const std::vector<LinearMap>& linear_maps() const { return maps_; }
   Index parameter_count() const;
+  /// Whether losses and scores mean anything: not those of a cost-only model.
+  virtual bool has_loss() const { return true; }
 
   /// Scores (rows, classes) of a batch; keeps what backward() needs.
   virtual Matrix forward(const Batch& batch) = 0;
+  /// Numbers in the activations and deltas that a batch's traces hold.
+  double trace_size(Index rows) const;
   virtual Work forward_work(Index rows) const = 0;
   /// Deltas and weight gradients of a batch: what plain back-propagation costs.
   virtual Work backward_work(Index rows) const = 0;
@@ -111,12 +115,14 @@ Loss softmax_cross_entropy(const Matrix& scores, const std::vector<int>& labels)
 ///   relu, tanh or sigmoid.  Weights start uniform in +-sqrt(6/in) (relu, He et al. 2015) or
 ///   +-sqrt(6/(in+out)) (Glorot & Bengio 2010), biases at zero;
 /// - a network of models/networks.h (`gru`, `transformer`, `vit`) or a preset of one, with options:
-///   `vit:dim=128,depth=12`.
+///   `vit:dim=128,depth=12`;
+/// - a cost-only model (models/cost_only.h): `table:NAME`, `safetensors:FILE`.
 /// Throws std::invalid_argument naming the allowed specifications, or what does not fit the data.
 struct ModelSpec {
   std::string name = "mlp-mnist";
   std::string activation = "relu";  ///< of an MLP and of a GRU's head
   bool bias = true;                 ///< the rank-dAD authors' networks have none
+  bool values = true;               ///< false: sizes alone, of cost-only models (`--math none`)
 };
 std::unique_ptr<Model> make_model(const ModelSpec& spec, const DataShape& shape,
                                   std::uint64_t seed);

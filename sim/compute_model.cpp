@@ -44,9 +44,12 @@ double ComputeModel::seconds(Phase phase, const Charge& charge) const {
     case ComputeSpec::Mode::kCalibrated:
       break;
   }
-  const double arithmetic_s = charge.work.flops / spec_.device_flop_per_s;
-  if (spec_.device_memory_byte_per_s <= 0) return arithmetic_s;
-  return std::max(arithmetic_s, charge.work.memory_bytes / spec_.device_memory_byte_per_s);
+  double work_s = charge.work.flops / spec_.device_flop_per_s;
+  if (spec_.device_memory_byte_per_s > 0) {
+    const double memory_s = charge.work.memory_bytes / spec_.device_memory_byte_per_s;
+    work_s = charge.work.flops < 0 ? std::min(work_s, memory_s) : std::max(work_s, memory_s);
+  }
+  return std::max(0.0, charge.work.seconds + work_s);  // given times may come short of the flops
 }
 
 }  // namespace gradwire

@@ -43,6 +43,8 @@ TEST_CASE("setting one field changes no other") {
                                                   {"bandwidth", "2Gbps"},
                                                   {"latency", "20ms"},
                                                   {"compute", "10ms,20ms"},
+                                                  {"device", "t4-fp32"},
+                                                  {"math", "none"},
                                                   {"device-rate", "1Tf"},
                                                   {"device-memory-rate", "160Gbps"},
                                                   {"model", "mnistnet"},

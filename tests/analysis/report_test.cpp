@@ -78,6 +78,21 @@ TEST_CASE("a report satisfies its schema") {
   CHECK(violations(timed) == "");
 }
 
+TEST_CASE("a cost-only model's report satisfies its schema, with reasons for what is null") {
+  Result r = example();
+  r.loss.clear();
+  r.scenario.model.values = false;
+  Study study = study_of({r});
+  study.model.has_loss = false;
+  study.dataset = {.name = "none", .none = true, .shape = {.features = 0, .classes = 1}};
+  const json report = report_json(study, {}, {});
+  CHECK(violations(report) == "");
+  for (const char* key : {"loss", "replicas_equal", "parameter_hash"}) {
+    CHECK(report["results"][0][key].is_null());
+    CHECK(report["results"][0]["null_reasons"].contains(key));
+  }
+}
+
 TEST_CASE("the schema refuses a report with a key missing, misspelt or of another type") {
   json report = report_of({example()});
   for (const auto& change : std::vector<std::function<void(json&)>>{
