@@ -24,14 +24,9 @@ PlatformInfo check(Scenario scenario, bool all_hosts) {
 }
 
 nlohmann::ordered_json as_json(const PlatformInfo& info) {
-  return {{"file", info.path},
-          {"hosts", info.hosts},
-          {"links", info.links},
-          {"min_route_latency_s", info.min_route_latency_s},
-          {"max_route_latency_s", info.max_route_latency_s},
-          {"min_route_bandwidth_bit_per_s", info.min_route_bandwidth_bit_per_s},
-          {"max_route_bandwidth_bit_per_s", info.max_route_bandwidth_bit_per_s},
-          {"warnings", info.warnings}};
+  nlohmann::ordered_json json{{"file", info.path}, {"hosts", info.hosts}};
+  json.update(routes_json(info));
+  return json;
 }
 
 std::string range(double low, double high, std::string (*format)(double)) {
@@ -46,11 +41,14 @@ std::string as_text(const PlatformInfo& info) {
   std::string text = info.path + ": ok\n";
   text += "  hosts            " + std::to_string(info.hosts.size()) + " (" + join(shown) + ")\n";
   text += "  links            " + std::to_string(info.links) + "\n";
+  const auto routes = [&](double low, double high, std::string (*format)(double)) {
+    return info.has_routes() ? range(low, high, format) : "-";
+  };
   text += "  route latency    " +
-          range(info.min_route_latency_s, info.max_route_latency_s, format_time) + "\n";
+          routes(info.min_route_latency_s, info.max_route_latency_s, format_time) + "\n";
   text += "  route bandwidth  " +
-          range(info.min_route_bandwidth_bit_per_s, info.max_route_bandwidth_bit_per_s,
-                format_bandwidth) +
+          routes(info.min_route_bandwidth_bit_per_s, info.max_route_bandwidth_bit_per_s,
+                 format_bandwidth) +
           "\n";
   for (const std::string& warning : info.warnings) text += "  warning: " + warning + "\n";
   return text;

@@ -194,15 +194,12 @@ ordered_json result_json(const Result& r, const Constants& common) {
 
 ordered_json platforms_json(const std::vector<PlatformInfo>& platforms) {
   ordered_json list = ordered_json::array();
-  for (const PlatformInfo& p : platforms)
-    list.push_back({{"file", std::filesystem::path(p.path).filename().string()},
-                    {"hosts", p.hosts.size()},
-                    {"links", p.links},
-                    {"min_route_latency_s", p.min_route_latency_s},
-                    {"max_route_latency_s", p.max_route_latency_s},
-                    {"min_route_bandwidth_bit_per_s", p.min_route_bandwidth_bit_per_s},
-                    {"max_route_bandwidth_bit_per_s", p.max_route_bandwidth_bit_per_s},
-                    {"warnings", p.warnings}});
+  for (const PlatformInfo& p : platforms) {
+    ordered_json platform{{"file", std::filesystem::path(p.path).filename().string()},
+                          {"hosts", p.hosts.size()}};
+    platform.update(routes_json(p));
+    list.push_back(std::move(platform));
+  }
   return list;
 }
 
@@ -242,6 +239,19 @@ void append(std::string& text, const ordered_json& json, const std::string& inde
 }
 
 }  // namespace
+
+ordered_json routes_json(const PlatformInfo& platform) {
+  Row row(ordered_json{{"links", platform.links}});
+  const auto add = [&](const char* key, double value) {
+    row.number(key, platform.has_routes() ? value : NAN, "one host alone has no routes");
+  };
+  add("min_route_latency_s", platform.min_route_latency_s);
+  add("max_route_latency_s", platform.max_route_latency_s);
+  add("min_route_bandwidth_bit_per_s", platform.min_route_bandwidth_bit_per_s);
+  add("max_route_bandwidth_bit_per_s", platform.max_route_bandwidth_bit_per_s);
+  row["warnings"] = platform.warnings;
+  return row.take();
+}
 
 std::int64_t diverged_at(const Result& result) {
   const auto bad = std::find_if(result.loss.begin(), result.loss.end(),

@@ -20,6 +20,8 @@ nlohmann::ordered_json report_json(const Study& study, const Grid& grid,
 
 nlohmann::ordered_json dataset_json(const DatasetInfo& dataset);
 nlohmann::ordered_json model_json(const ModelInfo& model);
+/// The links, routes and warnings of a platform.
+nlohmann::ordered_json routes_json(const PlatformInfo& platform);
 
 /// Indented, lists of plain values on one line, a newline at the end.
 std::string dump(const nlohmann::ordered_json& json);

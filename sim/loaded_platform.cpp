@@ -16,6 +16,10 @@
 #include <xbt/config.hpp>
 
 #include "sim/calibration.h"
+#include "sim/platform_elements.h"
+
+// The line at which SimGrid's reader is: exported, in no header.
+extern int surf_parse_lineno;
 
 namespace gradwire {
 
@@ -97,6 +101,22 @@ std::unique_ptr<s4u::Engine> make_engine(const Settings& settings) {
   return std::make_unique<s4u::Engine>(&count, pointers.data());
 }
 
+// "LINE: what" from SimGrid's "Parse error at FILE:LINE: what", or from a bare complaint.
+std::string tidied(std::string what, const std::string& path) {
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  if (const std::size_t at = what.find(path + ":"); at != std::string::npos)
+    what.erase(0, at + path.size() + 1);
+  else
+    what.insert(0, std::to_string(surf_parse_lineno) + ": ");
+  const std::string typo = "does name a node.";
+  if (const std::size_t at = what.find(typo); at != std::string::npos)
+    what.replace(at, typo.size(), "names no node.");
+  if (what.ends_with(" stoi") || what.ends_with(" stod"))
+    what += ": a number is missing or too large";
+  constexpr std::size_t kMost = 300;  // lists of all nodes
+  return what.size() > kMost ? what.substr(0, kMost) + "..." : what;
+}
+
 }  // namespace
 
 LoadedPlatform::LoadedPlatform(const Scenario& scenario, std::string path, const PlatformText& text,
@@ -112,11 +132,14 @@ LoadedPlatform::LoadedPlatform(const Scenario& scenario, std::string path, const
   signal(SIGSEGV, SIG_DFL);
   load(child);
   const Ports ports = survey_routes(child);
+  set_links();
   warn_of_loopbacks(ports.loopbacks);
   warn_of_half_duplex(ports);
-  set_links();
+  if (exact_)
+    for (Link* link : engine_->get_all_links()) link->set_latency(0);
   warn_of_host_speeds();
   warn_of_settings();
+  for (const std::string& warning : text_.warnings) warn(warning);
 }
 
 void LoadedPlatform::load(Child& child) {
@@ -125,23 +148,30 @@ void LoadedPlatform::load(Child& child) {
   s4u::Host::on_creation_cb([&all, &seen](s4u::Host& host) {
     if (seen.insert(&host).second) all.push_back(&host);
   });
+  const std::string doing = "loading, after line ";
+  const auto note = [&](const auto&) { child.doing(doing + std::to_string(surf_parse_lineno)); };
+  s4u::Host::on_creation_cb(note);
+  s4u::Link::on_creation_cb(note);
   child.doing("loading");
+  check_settings();
   try {
     engine_->load_platform(path_);
     engine_->seal_platform();
   } catch (const std::exception& error) {
-    std::string what = error.what();  // "Parse error at FILE:LINE: ..." or the bare complaint
-    if (const std::size_t at = what.find(path_); at != std::string::npos)
-      what.erase(0, at);
-    else
-      what.insert(0, path_ + ": ");
-    std::replace(what.begin(), what.end(), '\n', ' ');
-    if (what.find("unknown unit") != std::string::npos)
-      what += " (known: bps, Bps, f, s, ms, us, ns; prefixes k, M, G, T, Ki, Mi, Gi, Ti)";
-    throw PlatformError(what);
+    throw PlatformError(path_ + ":" + tidied(error.what(), path_));
   }
   choose_hosts(all);
   info_.links = static_cast<int>(engine_->get_link_count()) - 1;  // less __loopback__
+}
+
+// SimGrid would list all that it knows.
+void LoadedPlatform::check_settings() const {
+  for (const PlatformText::Setting& setting : text_.settings) try {
+      simgrid::config::is_default(setting.key.c_str());
+    } catch (const std::out_of_range&) {
+      throw PlatformError(path_ + ":" + std::to_string(setting.line) + ": <config>: <prop id=\"" +
+                          setting.key + "\"> is no setting of SimGrid; leave it out");
+    }
 }
 
 void LoadedPlatform::choose_hosts(const std::vector<s4u::Host*>& all) {
@@ -160,7 +190,7 @@ void LoadedPlatform::choose_hosts(const std::vector<s4u::Host*>& all) {
     throw PlatformError(path_ + ": workers: " + std::to_string(scenario_.workers) +
                         " are too many; hosts '" + scenario_.hosts + "' match " +
                         std::to_string(matching.size()) + " with at most " +
-                        std::to_string(scenario_.workers_per_host) + " each (workers_per_host)");
+                        std::to_string(scenario_.workers_per_host) + " each (workers-per-host)");
   matching.resize(host_index(scenario_.workers - 1) + 1);
   hosts_ = std::move(matching);
 }
@@ -261,7 +291,7 @@ RouteTable LoadedPlatform::routes(const HostPairs& pairs) const {
   return table;
 }
 
-// What the scenario says of the links at the ports, and no latency in the exact model's links.
+// What the scenario says of the links at the ports.
 void LoadedPlatform::set_links() {
   routes_.override_ports(scenario_);
   for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -270,8 +300,6 @@ void LoadedPlatform::set_links() {
       links_[i]->set_bandwidth(link.bandwidth_byte_per_s);
     if (link.at_port && scenario_.latency_s) links_[i]->set_latency(link.latency_s);
   }
-  if (exact_)
-    for (Link* link : engine_->get_all_links()) link->set_latency(0);
   const RouteTable::Extremes extremes = routes_.extremes();  // of a large star: of neighbours
   info_.min_route_latency_s = extremes.min_latency_s;
   info_.max_route_latency_s = extremes.max_latency_s;
@@ -301,8 +329,8 @@ void LoadedPlatform::warn_of_loopbacks(const std::vector<HostLink>& loopbacks) {
     warn("workers on host '" + hosts_[host]->get_name() + "' talk to each other over " +
          (is_default ? "SimGrid's default loopback"
                      : "its network link '" + link->get_name() + "'") +
-         " (" + shortest(link->get_bandwidth() * kBitsPerByte) + " bit/s, " +
-         shortest(link->get_latency()) + " s); give it a loopback of its own");
+         " (" + with_prefix(link->get_bandwidth() * kBitsPerByte) + "bit/s, " +
+         with_prefix(link->get_latency()) + "s); give it a loopback of its own");
     return;
   }
 }
@@ -383,6 +411,7 @@ std::vector<std::pair<std::string, std::string>> LoadedPlatform::constants() con
   all.emplace_back("platform", scenario_.platform);
   all.emplace_back("platform_hash", text_.hash);
   all.emplace_back("hosts_used", summary_of(hosts_));
+  if (!info_.has_routes()) return all;
   all.emplace_back("min_route_latency_s", shortest(info_.min_route_latency_s));
   all.emplace_back("max_route_latency_s", shortest(info_.max_route_latency_s));
   all.emplace_back("min_route_bandwidth_bit_per_s", shortest(info_.min_route_bandwidth_bit_per_s));
@@ -396,7 +425,7 @@ void check_scenario(const Scenario& scenario) {
   if (scenario.workers < 1)
     throw PlatformError("workers: " + std::to_string(scenario.workers) + " is not 1 or more");
   if (scenario.workers_per_host < 1)
-    throw PlatformError("workers_per_host: " + std::to_string(scenario.workers_per_host) +
+    throw PlatformError("workers-per-host: " + std::to_string(scenario.workers_per_host) +
                         " is not 1 or more");
   if (scenario.bandwidth_bit_per_s && !(*scenario.bandwidth_bit_per_s > 0))
     throw PlatformError("bandwidth: " + shortest(*scenario.bandwidth_bit_per_s) +

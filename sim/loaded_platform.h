@@ -60,6 +60,7 @@ class LoadedPlatform {
 
   std::size_t workers_on(std::size_t host) const;
   void load(Child& child);
+  void check_settings() const;
   void choose_hosts(const std::vector<simgrid::s4u::Host*>& all);
   std::vector<Link*> route(std::size_t from, std::size_t to) const;
   bool is_one_star() const;

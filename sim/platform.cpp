@@ -31,8 +31,12 @@ std::string find_platform(const std::string& name_or_path) {
       return file.string();
   std::string known;
   for (const std::string& name : list_platforms()) known += (known.empty() ? "" : ", ") + name;
+  std::string folders;
+  for (const fs::path& folder : platform_folders())
+    folders += (folders.empty() ? "" : " or ") + folder.string();
   throw PlatformError("platform: '" + name_or_path +
-                      "' is neither a file nor one of the platforms " + known);
+                      (known.empty() ? "' is not a file, and there are no platforms in " + folders
+                                     : "' is neither a file nor one of the platforms " + known));
 }
 
 std::vector<std::string> list_platforms() {

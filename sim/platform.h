@@ -20,6 +20,8 @@ struct PlatformInfo {
   std::string path;
   std::vector<std::string> hosts;  ///< matching the scenario's pattern, in the file's order
   int links = 0;
+  /// Of a single host there are no routes and the figures of routes mean nothing.
+  bool has_routes() const { return max_route_bandwidth_bit_per_s > 0; }
   double min_route_latency_s = 0;  ///< over the ordered pairs of chosen worker hosts
   double max_route_latency_s = 0;
   double min_route_bandwidth_bit_per_s = 0;  ///< of the slowest link of a route

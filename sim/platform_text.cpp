@@ -1,143 +1,72 @@
 #include "sim/platform_text.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
-#include <optional>
+#include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string_view>
 
 #include "sim/platform.h"
+#include "sim/platform_elements.h"
+#include "sim/platform_tags.h"
 
 namespace gradwire {
 
 namespace {
 
-struct Tag {
-  std::string name;
-  bool closing = false;  // </name>
-  bool empty = false;    // <name/>
-  int line = 0;
-  std::map<std::string, std::string> attributes;
-
-  std::string get(const std::string& key) const {
-    const auto it = attributes.find(key);
-    return it == attributes.end() ? "" : it->second;
-  }
-};
-
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-// The tags of an XML text in order, without judging what is between them.
-class TagReader {
- public:
-  explicit TagReader(std::string_view text) : text_(text) {}
-
-  std::optional<Tag> next() {
-    while (skip_to('<')) {
-      if (skip("<!--")) {
-        skip_past("-->");
-      } else if (skip("<?")) {
-        skip_past("?>");
-      } else if (skip("<!")) {
-        skip_past(">");
-      } else {
-        return read_tag();
-      }
-    }
-    return std::nullopt;
-  }
-
- private:
-  bool at_end() const { return at_ >= text_.size(); }
-  char here() const { return at_end() ? '\0' : text_[at_]; }
-  void step() { line_ += text_[at_++] == '\n' ? 1 : 0; }
-  bool skip_to(char c) {
-    while (!at_end() && here() != c) step();
-    return !at_end();
-  }
-  bool skip(std::string_view word) {
-    if (text_.substr(at_, word.size()) != word) return false;
-    for (std::size_t i = 0; i < word.size(); ++i) step();
-    return true;
-  }
-  void skip_past(std::string_view word) {
-    while (!at_end() && !skip(word)) step();
-  }
-  void skip_spaces() {
-    while (!at_end() && is_space(here())) step();
-  }
-  std::string read_word() {
-    std::string word;
-    while (!at_end() && !is_space(here()) &&
-           std::string_view("=<>/\"'").find(here()) == std::string_view::npos) {
-      word += here();
-      step();
-    }
-    return word;
-  }
-
-  Tag read_tag() {
-    step();  // '<'
-    Tag tag;
-    tag.line = line_;
-    tag.closing = skip("/");
-    tag.name = read_word();
-    for (skip_spaces(); !at_end() && here() != '>'; skip_spaces()) {
-      if (skip("/")) {
-        tag.empty = true;
-        continue;
-      }
-      const std::string key = read_word();
-      skip_spaces();
-      if (key.empty() || !skip("=")) {
-        if (!at_end() && here() != '>') step();  // malformed: SimGrid will say so
-        continue;
-      }
-      skip_spaces();
-      const char quote = here();
-      if (quote != '"' && quote != '\'') continue;
-      step();
-      std::string& value = tag.attributes[key];
-      while (!at_end() && here() != quote) {
-        value += here();
-        step();
-      }
-      if (!at_end()) step();
-    }
-    return tag;
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-  int line_ = 1;
-};
+constexpr long kMostHosts = 1'000'000;   // SimGrid needs some seconds and 1 GB for them
+constexpr double kSlowByte_per_s = 125;  // 1 kbit/s: rather a factor than a rate
 
 class TextChecker {
  public:
   TextChecker(const std::string& path, PlatformText& found) : path_(path), found_(found) {}
 
   void see(const Tag& tag) {
-    if (tag.name == "zone" || tag.name == "AS") {
+    line_ = tag.line;
+    if (tag.closing) {
+      if (is_zone(tag) && !zones_.empty()) zones_.pop_back();
+      if (tag.name == "config") in_config_ = false;
+      return;
+    }
+    check_element(tag);
+    if (tag.name == "platform") {
+      platform_line_ = tag.line;
+      check_version(tag);
+    } else if (is_zone(tag)) {
       see_zone(tag);
     } else if (tag.name == "config") {
-      in_config_ = !tag.closing && !tag.empty;
-    } else if (tag.name == "prop" && in_config_) {
-      found_.settings.push_back({tag.line, tag.get("id"), tag.get("value")});
-    } else if (tag.name == "platform" && !tag.closing) {
-      check_version(tag);
-    } else if (tag.name == "host" && !tag.closing) {
-      see_host();
-    } else if (tag.name == "trace_connect" && tag.get("kind") == "LATENCY") {
-      refuse_latency_profile(tag);
+      in_config_ = !tag.empty;
+    } else if (tag.name == "prop") {
+      see_property(tag);
+    } else if (tag.name == "host") {
+      see_host(tag);
+    } else if (tag.name == "cluster" || tag.name == "cabinet") {
+      see_cluster(tag);
+    } else if (tag.name == "router") {
+      declare(nodes_, tag, tag.get("id"));
+    } else if (tag.name == "link" || tag.name == "backbone") {
+      see_link(tag);
+    } else if (tag.name == "link_ctn") {
+      check_link_of_route(tag);
+    } else if (tag.name == "host_link") {
+      for (const char* key : {"up", "down"}) check_link_exists(tag, key);
     }
     found_.varies = found_.varies || changes_over_time(tag);
-    check_quantities(tag);
   }
+
+  void finish() {
+    if (platform_line_ == 0 || has_zone_) return;
+    line_ = platform_line_;
+    refuse(
+        "<platform> has no zone; write e.g. <zone id=\"world\" routing=\"Full\"> with hosts in it");
+  }
+
+  int line() const { return line_; }
 
  private:
   struct Zone {
@@ -145,10 +74,9 @@ class TextChecker {
     int line;
     int hosts;
   };
+  using Lines = std::map<std::string, int>;  // a name, the line that declares it
 
-  [[noreturn]] void refuse(int line, const std::string& what) const {
-    throw PlatformError(path_ + ":" + std::to_string(line) + ": " + what);
-  }
+  [[noreturn]] static void refuse(const std::string& what) { throw std::invalid_argument(what); }
 
   static bool changes_over_time(const Tag& tag) {
     return tag.name.starts_with("trace") ||
@@ -157,86 +85,151 @@ class TextChecker {
            });
   }
 
-  void refuse_latency_profile(const Tag& tag) const {
-    refuse(tag.line, "a latency that changes over time is not supported; give a constant latency");
-  }
+  static bool is_zone(const Tag& tag) { return tag.name == "zone" || tag.name == "AS"; }
 
-  void check_version(const Tag& tag) const {
+  static void check_version(const Tag& tag) {
     const std::string version = tag.get("version");
     if (version != "4" && version != "4.0" && version != "4.1")
-      refuse(tag.line, "platform version \"" + version +
-                           "\" is not supported, only 4 and 4.1 (simgrid_update_xml converts)");
+      refuse("platform version \"" + version +
+             "\" is not supported, only 4 and 4.1 (simgrid_update_xml converts)");
+  }
+
+  static void declare(Lines& names, const Tag& tag, const std::string& name) {
+    if (name.empty()) refuse(tag.label("id") + " is empty; give it a name");
+    const auto [known, is_new] = names.emplace(name, tag.line);
+    if (!is_new)
+      refuse(tag.label("id") + ": the name '" + name + "' is taken in line " +
+             std::to_string(known->second) + "; names must differ");
   }
 
   void see_zone(const Tag& tag) {
-    if (tag.closing) {
-      if (!zones_.empty()) zones_.pop_back();
-      return;
-    }
+    has_zone_ = true;
+    declare(nodes_, tag, tag.get("id"));
     const std::string routing = tag.get("routing");
-    if (routing == "Vivaldi")
-      refuse(tag.line, "zone '" + tag.get("id") +
-                           "' has routing Vivaldi, in which bandwidth is infinite; use another "
-                           "routing, with links");
     if (routing == "Cluster") found_.cluster_zone = true;
     if (!tag.empty) zones_.push_back({tag.get("id"), routing, tag.line, 0});
   }
 
   // A lone host in an Empty zone is a common idiom; two cannot reach each other.
-  void see_host() {
+  void see_host(const Tag& tag) {
+    declare(nodes_, tag, tag.get("id"));
+    count(1, tag);
     if (zones_.empty()) return;
     Zone& zone = zones_.back();
     ++zone.hosts;
-    if (zone.hosts == 2 && (zone.routing == "Empty" || zone.routing == "None"))
-      refuse(zone.line, "zone '" + zone.id + "' has routing " + zone.routing +
-                            ": its hosts cannot reach each other; use e.g. routing=\"Full\" with "
-                            "<route> elements");
+    if (zone.hosts < 2 || zone.routing != "None") return;
+    line_ = zone.line;
+    refuse("zone '" + zone.id + "' has routing " + zone.routing +
+           ": its hosts cannot reach each other; use e.g. routing=\"Full\" with <route> elements");
   }
 
-  void check_quantities(const Tag& tag) const {
-    for (const auto& [key, value] : tag.attributes) {
-      if (is_bandwidth(key)) check_numbers(tag, key, "a bandwidth above 0, e.g. 10Gbps");
-      if (is_latency(key)) check_numbers(tag, key, "a time of 0 or more, e.g. 50us");
-      if (key == "speed") check_numbers(tag, key, "a speed above 0, e.g. 10Gf");
-      if (key == "latency_file" || key == "latency_profile") refuse_latency_profile(tag);
+  void count(long hosts, const Tag& tag) {
+    hosts_ += hosts;
+    if (hosts_ > kMostHosts)
+      refuse(tag.label() + " makes " + std::to_string(hosts_) + " hosts in the file; allowed are " +
+             std::to_string(kMostHosts));
+  }
+
+  void see_cluster(const Tag& tag) {
+    count(count_hosts(tag, kMostHosts), tag);
+    generators_.push_back(tag.get("id") + "_");
+    if (tag.name == "cabinet") {  // its links are named after its hosts
+      generators_.push_back("link_" + tag.get("prefix"));
+      return;
     }
+    has_zone_ = true;
+    declare(nodes_, tag, tag.get("id"));
+    if (const std::string router = tag.get("router_id"); !router.empty())
+      declare(nodes_, tag, router);
   }
 
-  static bool is_bandwidth(std::string_view key) {
-    static constexpr std::array<std::string_view, 7> kKeys{
-        "bandwidth", "bw", "bb_bw", "loopback_bw", "limiter_link", "bw_in", "bw_out"};
-    return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
-  }
-  static bool is_latency(std::string_view key) {
-    return key == "latency" || key == "lat" || key == "bb_lat" || key == "loopback_lat";
+  void see_property(const Tag& tag) {
+    if (in_config_) found_.settings.push_back({tag.line, tag.get("id"), tag.get("value")});
+    if (tag.get("id") == "remote_disk")
+      refuse(tag.label() + ": disks of other hosts are not supported; leave it out");
   }
 
-  // One number or a comma-separated list of them (pstates, Wi-Fi rates).
-  void check_numbers(const Tag& tag, const std::string& key, const std::string& allowed) const {
-    const std::string& value = tag.attributes.at(key);
-    std::string where = "<" + tag.name;
-    if (const std::string id = tag.get("id"); !id.empty()) where += " id=\"" + id + "\"";
-    where.append("> ").append(key).append("=\"").append(value).append("\"");
-    std::istringstream list(value);
-    for (std::string item; std::getline(list, item, ',');) {
-      char* rest = nullptr;
-      const double number = std::strtod(item.c_str(), &rest);
-      if (rest == item.c_str()) continue;  // no number at all: SimGrid says so
-      while (is_space(*rest)) ++rest;
-      if (!std::isfinite(number) || number < 0 || (number == 0 && !is_latency(key)))
-        refuse(tag.line, where.append(" is not ").append(allowed));
-      if (*rest == '\0' && is_bandwidth(key))
-        refuse(tag.line,
-               where.append(" has no unit (SimGrid would take bytes per second); write e.g. ")
-                   .append(item)
-                   .append("Gbps"));
+  void see_link(const Tag& tag) {
+    const std::string id = tag.get("id"), policy = tag.get("sharing_policy");
+    declare(links_, tag, id);
+    if (policy == "SPLITDUPLEX" || policy == "FULLDUPLEX") {
+      declare(links_, tag, id + "_UP");
+      declare(links_, tag, id + "_DOWN");
+      split_links_.insert(id);
     }
+    if (tag.get("bandwidth_file").empty()) return;
+    check_profile(tag);
+  }
+
+  // Whether a cluster may have made a link of this name.
+  bool may_be_generated(const std::string& link) const {
+    return std::any_of(generators_.begin(), generators_.end(),
+                       [&](const std::string& start) { return link.starts_with(start); });
+  }
+
+  void check_link_exists(const Tag& tag, const char* key) const {
+    const std::string link = tag.get(key);
+    if (!links_.contains(link) && link != "__loopback__" && !may_be_generated(link))
+      refuse(tag.label(key) + ": no <link> of that name comes before it");
+    if (split_links_.contains(link) && tag.get("direction", "NONE") == "NONE")
+      refuse(tag.label(key) + ": the link is SPLITDUPLEX; " +
+             (tag.name == "link_ctn" ? "give a direction, UP or DOWN"
+                                     : "write " + link + "_UP or " + link + "_DOWN"));
+  }
+
+  void check_link_of_route(const Tag& tag) const {
+    check_link_exists(tag, "id");
+    const std::string link = tag.get("id"), direction = tag.get("direction", "NONE");
+    if (direction != "NONE" && links_.contains(link) && !split_links_.contains(link))
+      refuse(tag.label("direction") +
+             ": the link has no directions; leave it out or give the link "
+             "sharing_policy=\"SPLITDUPLEX\"");
+  }
+
+  // Lines of a time and a bandwidth in byte/s, which SimGrid takes as it stands.
+  void check_profile(const Tag& tag) {
+    const std::string file = tag.get("bandwidth_file");
+    namespace fs = std::filesystem;
+    fs::path profile = "./" + file;  // SimGrid looks in both, for full paths too
+    std::error_code error;
+    if (!fs::is_regular_file(profile, error))
+      profile = fs::path(path_).parent_path() / ("./" + file);
+    std::ifstream in(profile);
+    if (!fs::is_regular_file(profile, error) || !in)
+      refuse(tag.label("bandwidth_file") +
+             ": cannot be read; give a path from the platform's folder or the current one");
+    std::string text;
+    for (int line = 1; std::getline(in, text); ++line) check_profile_line(tag, text, line);
+  }
+
+  void check_profile_line(const Tag& tag, const std::string& text, int line) {
+    const std::string what = tag.label("bandwidth_file") + ", its line " + std::to_string(line) +
+                             " \"" + text.substr(0, 60) + "\"";
+    if (text.find_first_not_of(" \t\r") == std::string::npos || text.front() == '#' ||
+        text.front() == '%' || text.starts_with("PERIODICITY") || text.starts_with("LOOPAFTER"))
+      return;
+    std::istringstream in(text);
+    double time_s = 0, byte_per_s = 0;
+    std::string rest;
+    if (!(in >> time_s >> byte_per_s) || in >> rest || time_s < 0)
+      refuse(what + ": is not a time in s and a bandwidth in byte/s, e.g. \"1.5 125e6\"");
+    if (!(byte_per_s > 0) || !std::isfinite(byte_per_s))
+      refuse(what + ": the bandwidth is not above 0, e.g. 125e6 byte/s");
+    if (byte_per_s < kSlowByte_per_s)
+      found_.warnings.push_back("line " + std::to_string(tag.line) + ": " + what + " makes it " +
+                                with_prefix(8 * byte_per_s) +
+                                "bps; a profile gives byte/s, not a factor");
   }
 
   const std::string& path_;
   PlatformText& found_;
   std::vector<Zone> zones_;
-  bool in_config_ = false;
+  Lines nodes_, links_;                  // hosts, routers and zones share their names
+  std::set<std::string> split_links_;    // of two directions
+  std::vector<std::string> generators_;  // how the links begin that clusters make
+  bool in_config_ = false, has_zone_ = false;
+  int platform_line_ = 0, line_ = 0;
+  long hosts_ = 0;
 };
 
 std::string fnv1a(std::string_view bytes) {
@@ -257,9 +250,16 @@ PlatformText check_platform_text(const std::string& path) {
   const std::string text = content.str();
   PlatformText found;
   found.hash = fnv1a(text);
-  TagReader reader(text);
   TextChecker checker(path, found);
-  while (const std::optional<Tag> tag = reader.next()) checker.see(*tag);
+  try {
+    for (const Tag& tag : read_tags(text)) checker.see(tag);
+    checker.finish();
+  } catch (const std::invalid_argument& error) {
+    std::string what = error.what();
+    for (char& c : what)
+      if (static_cast<unsigned char>(c) < ' ') c = ' ';
+    throw PlatformError(path + ":" + std::to_string(checker.line()) + ": " + what);
+  }
   return found;
 }
 

@@ -14,14 +14,15 @@ struct PlatformText {
   };
   std::vector<Setting> settings;  ///< <config> properties: they change SimGrid behind one's back
   bool varies = false;            ///< has profiles or traces: something changes over time
-  bool cluster_zone = false;      ///< has a zone whose hosts need host links of their own
-  std::string hash;               ///< FNV-1a of the bytes, 16 hexadecimal digits
+  std::vector<std::string> warnings;
+  bool cluster_zone = false;  ///< has a zone whose hosts need host links of their own
+  std::string hash;           ///< FNV-1a of the bytes, 16 hexadecimal digits
 };
 
-/// Throws PlatformError "FILE:LINE: ..." for a file that cannot be read, another version than 4, a
-/// bandwidth without unit or not above 0, a negative latency, a speed not above 0, Vivaldi and
-/// Empty zones, latency profiles.  Leaves XML and units to SimGrid, whose parser is lenient where
-/// real files need it (a comment before the XML declaration).
+/// Throws PlatformError "FILE:LINE: ..." for a file that cannot be read, another version than 4, an
+/// element that check_element refuses, a name given twice, a link that a route does not find, Empty
+/// zones of several hosts, a bandwidth profile that is no list of times and bandwidths above 0, and
+/// more than a million hosts.  How elements nest is left to SimGrid.
 PlatformText check_platform_text(const std::string& path);
 
 }  // namespace gradwire

@@ -89,8 +89,10 @@ TEST_CASE("a host speed must be above 0") {
 }
 
 TEST_CASE("links and hosts of one name, and routes to nowhere, are refused") {
-  CHECK_THAT(complaint(pair_xml(kGoodLink + kGoodLink)), Contains("Link 'l' declared several"));
-  CHECK_THAT(complaint(pair_xml(kGoodLink, hosts_xml("aab"))), Contains("host named 'a'"));
+  CHECK_THAT(complaint(pair_xml(kGoodLink + kGoodLink)),
+             StartsWith("7: ") && Contains("'l' is taken in line 7"));
+  CHECK_THAT(complaint(pair_xml(kGoodLink, hosts_xml("aab"))),
+             StartsWith("6: ") && Contains("'a' is taken in line 5"));
   CHECK_THAT(complaint(pair_xml(kGoodLink, hosts_xml("ac"))), Contains("'b'"));
 }
 
@@ -159,7 +161,7 @@ TEST_CASE("a scenario that no platform can serve is refused by its key") {
   };
   CHECK_THAT(refusal([](Scenario& s) { s.workers = 0; }), StartsWith("workers: 0"));
   CHECK_THAT(refusal([](Scenario& s) { s.workers_per_host = -1; }),
-             StartsWith("workers_per_host: -1"));
+             StartsWith("workers-per-host: -1"));
   CHECK_THAT(refusal([](Scenario& s) { s.bandwidth_bit_per_s = 0; }), StartsWith("bandwidth: 0"));
   CHECK_THAT(refusal([](Scenario& s) { s.latency_s = -1; }), StartsWith("latency: -1"));
   CHECK_THAT(refusal([](Scenario& s) { s.network_model = "simgrid:LV09"; }),
@@ -231,6 +233,178 @@ TEST_CASE("workers that share a host without a loopback are warned of what they 
   scenario.workers_per_host = 2;
   CHECK_THAT(complaint(star_xml("topology=\"TORUS\" topo_parameters=\"4,4,4\""), scenario),
              Contains("'node-0' has no loopback") && Contains("loopback_bw"));
+}
+
+std::string link_with(const std::string& attribute) {
+  return R"(<link id="l" bandwidth="1Gbps" latency="1us" )" + attribute + "/>";
+}
+std::string host_with(const std::string& attribute) {
+  return R"(<host id="c" speed="1Gf,2Gf" )" + attribute + "/>" + kGoodLink;
+}
+std::string cluster_with(const std::string& attribute, const std::string& radical = "0-3") {
+  return platform_xml(R"(<cluster id="c" prefix="n" suffix="" radical=")" + radical +
+                      R"(" speed="1Gf" bw="1Gbps" lat="1us" )" + attribute + "/>");
+}
+
+TEST_CASE("Wi-Fi, which passed the check and crashed the run, is refused") {
+  CHECK_THAT(complaint(pair_xml(link_with("sharing_policy=\"WIFI\""))),
+             StartsWith("7: <link id=\"l\"> sharing_policy=\"WIFI\"") && Contains("Wi-Fi"));
+  std::string xml = pair_xml(kGoodLink);
+  xml.replace(xml.find("Full"), 4, "Wifi");
+  CHECK_THAT(complaint(xml), StartsWith("4: <zone id=\"world\"> routing=\"Wifi\""));
+}
+
+TEST_CASE("links and hosts that fail, which passed the check and crashed the run, are refused") {
+  CHECK_THAT(complaint(pair_xml(link_with("state_file=\"s.profile\""))),
+             StartsWith("7: <link id=\"l\"> state_file=\"s.profile\""));
+  CHECK_THAT(complaint(pair_xml(host_with("state_file=\"s.profile\""))),
+             StartsWith("7: <host id=\"c\"> state_file=\"s.profile\""));
+  CHECK_THAT(complaint(pair_xml(kGoodLink + R"(<trace id="t" periodicity="0"/>)" +
+                                R"(<trace_connect trace="t" element="l" kind="LINK_AVAIL"/>)")),
+             StartsWith("7: <trace_connect> kind=\"LINK_AVAIL\"") && Contains("bandwidth_file"));
+}
+
+TEST_CASE("a bandwidth profile must hold bandwidths above 0, and tiny ones are warned of") {
+  const auto with_profile = [](const PlatformFile& profile) {
+    const std::string name = std::filesystem::path(profile.path()).filename().string();
+    return pair_xml(link_with("bandwidth_file=\"" + name + "\""));
+  };
+  CHECK(
+      complaint(with_profile(PlatformFile("# s byte/s\n0.0 1e8\n1 2e8\nPERIODICITY 2\n"))).empty());
+  for (const std::string bad : {"1.0 0", "1.0 -5", "1.0 nan", "1.0", "hello", "1.0 5 5"}) {
+    CAPTURE(bad);
+    CHECK_THAT(complaint(with_profile(PlatformFile("0.0 1e8\n" + bad + "\n"))),
+               StartsWith("7: <link id=\"l\">") && Contains("line 2 \"" + bad + "\""));
+  }
+  CHECK_THAT(warnings(with_profile(PlatformFile("0.0 0.5\n"))),
+             Contains("line 7") && Contains("\"0.0 0.5\" makes it 4bps") && Contains("factor"));
+}
+
+TEST_CASE("a platform without a zone, which crashed while loading, is refused") {
+  CHECK_THAT(complaint(platform_xml("")), StartsWith("3: ") && Contains("no zone"));
+}
+
+TEST_CASE("a bare bandwidth is answered with the same number of bit/s, not a billion times that") {
+  CHECK_THAT(complaint(pair_xml(link_xml("1000000000", "1us"))),
+             Contains("write 1000000000bps (1Gbps)"));
+}
+
+TEST_CASE("a bare latency is not taken as seconds") {
+  CHECK_THAT(complaint(pair_xml(link_xml("1Gbps", "50"))),
+             StartsWith("7: <link id=\"l\"> latency=\"50\" has no unit") && Contains("50us"));
+  CHECK_THAT(complaint(star_xml("bb_bw=\"1Gbps\" bb_lat=\"1e-3\"")), Contains("bb_lat=\"1e-3\""));
+  CHECK(complaint(pair_xml(link_xml("1Gbps", "0.0"))).empty());
+}
+
+TEST_CASE("one worker has no routes and no figures of them") {
+  const PlatformFile star(star_xml());
+  CHECK_FALSE(check_platform(star.scenario(1)).has_routes());
+  CHECK(check_platform(star.scenario(2)).has_routes());
+}
+
+TEST_CASE("a quantity that is none is refused with its element and attribute") {
+  for (const std::string value :
+       {"fast", "", "1 Gbps", "1Gbps ", "1KBps", "1Gbps,2Gbps", "1e308Gbps"}) {
+    CAPTURE(value);
+    CHECK_THAT(complaint(pair_xml(link_xml(value, "1us"))),
+               StartsWith("7: <link id=\"l\"> bandwidth=\"" + value + "\" is not a bandwidth"));
+  }
+  CHECK_THAT(complaint(pair_xml(link_xml("1Gbps", "1min"))),
+             StartsWith("7: <link id=\"l\"> latency=\"1min\" is not a time"));
+  CHECK_THAT(complaint(star_xml("bb_lat=\"1us\"")), Contains("bb_lat=\"1us\" needs a bb_bw"));
+}
+
+TEST_CASE("every unit of SimGrid is let through to it") {
+  for (const std::string prefix : {"", "k", "M", "G", "T", "P", "E", "Z", "Y", "Ki", "Mi", "Gi"})
+    for (const std::string unit : {"bps", "Bps"}) {
+      CAPTURE(prefix, unit);
+      CHECK(complaint(pair_xml(link_xml("1" + prefix + unit, "1us"))).empty());
+    }
+  for (const std::string unit : {"ps", "ns", "us", "ms", "s", "m", "h", "d", "w"})
+    CHECK(complaint(pair_xml(link_xml("1Gbps", "1" + unit))).empty());
+}
+
+TEST_CASE("a value that is none of a choice's is refused with the list") {
+  std::string xml = pair_xml(kGoodLink);
+  xml.replace(xml.find("Full"), 4, "Bogus");
+  CHECK_THAT(complaint(xml), StartsWith("4: <zone id=\"world\"> routing=\"Bogus\" is not one of") &&
+                                 Contains("Full, Floyd"));
+  CHECK_THAT(
+      complaint(pair_xml(link_with("sharing_policy=\"shared\""))),
+      StartsWith("7: <link id=\"l\"> sharing_policy=\"shared\" is not one of SHARED, SPLIT"));
+  CHECK_THAT(complaint(cluster_with("topology=\"TREE\"")),
+             StartsWith("4: <cluster id=\"c\"> topology=\"TREE\" is not one of FLAT, TORUS"));
+}
+
+TEST_CASE("an Empty zone without a host is named") {
+  CHECK_THAT(complaint(platform_xml("<zone id=\"w\" routing=\"Empty\"/>")),
+             StartsWith("4: <zone id=\"w\"> routing=\"Empty\"") && Contains("None"));
+  CHECK_THAT(complaint(cluster_with("topology=\"TORUS\"")), Contains("needs topo_parameters"));
+}
+
+TEST_CASE("an unknown element or attribute is named") {
+  CHECK_THAT(complaint(pair_xml(kGoodLink + "<foo/>")),
+             StartsWith("7: <foo> is no element") && Contains("link_ctn"));
+  CHECK_THAT(complaint(pair_xml(link_with("colour=\"red\""))),
+             StartsWith("7: <link id=\"l\"> colour=\"red\"") && Contains("sharing_policy"));
+}
+
+TEST_CASE("cores and pstates out of range are refused with their line") {
+  for (const std::string bad : {"core=\"0\"", "core=\"two\"", "pstate=\"2\"", "pstate=\"-1\""})
+    CHECK_THAT(complaint(pair_xml(host_with(bad))), StartsWith("7: <host id=\"c\"> " + bad));
+  CHECK(complaint(pair_xml(host_with("core=\"4\" pstate=\"1\""))).empty());
+}
+
+TEST_CASE("a route over no link, or in no direction, is refused with its line") {
+  const auto over = [](const std::string& link, const std::string& contents) {
+    return complaint(full_zone_xml(hosts_xml("ab") + link + "\n<route src=\"a\" dst=\"b\">" +
+                                   contents + "</route>"));
+  };
+  const std::string duplex = link_with("sharing_policy=\"SPLITDUPLEX\"");
+  CHECK_THAT(over(kGoodLink, R"(<link_ctn id="z"/>)"),
+             StartsWith("8: <link_ctn> id=\"z\": no <link>"));
+  CHECK_THAT(over(duplex, R"(<link_ctn id="l"/>)"), StartsWith("8: ") && Contains("UP or DOWN"));
+  CHECK_THAT(over(kGoodLink, R"(<link_ctn id="l" direction="UP"/>)"),
+             StartsWith("8: ") && Contains("SPLITDUPLEX"));
+  CHECK(over(duplex, R"(<link_ctn id="l_UP"/>)").empty());
+  CHECK(over(duplex, R"(<link_ctn id="l" direction="DOWN"/>)").empty());
+}
+
+TEST_CASE("a route to no node names it, with its line") {
+  CHECK_THAT(complaint(full_zone_xml(hosts_xml("ab") + R"(<route src="a" dst="zz"/>)")),
+             StartsWith("7: ") && Contains("dst='zz' names no node"));
+}
+
+TEST_CASE("an unknown setting is refused without SimGrid's list of all") {
+  std::string xml = pair_xml(kGoodLink);
+  xml.insert(xml.find("<zone"), "<config><prop id=\"no/key\" value=\"1\"/></config>");
+  const std::string what = complaint(xml);
+  CHECK_THAT(what, StartsWith("4: ") && Contains("\"no/key\""));
+  CHECK(what.size() < 100);
+}
+
+TEST_CASE("a radical of too many hosts, or of none, is refused") {
+  CHECK_THAT(complaint(cluster_with("", "0-99999999")),
+             StartsWith("4: <cluster id=\"c\"> radical=\"0-99999999\" makes 100000000") &&
+                 Contains("1000000"));
+  for (const std::string bad : {"", "5-3", "a-b", "0-", "1-2-3", "0-99999999999999999999"})
+    CHECK_THAT(complaint(cluster_with("", bad)), StartsWith("4: ") && Contains("\"" + bad + "\""));
+}
+
+TEST_CASE("a complaint of SimGrid alone has its line") {
+  CHECK_THAT(complaint(cluster_with("", "0-3,2")), StartsWith("4: ") && Contains("'n2'"));
+  CHECK_THAT(complaint(cluster_with("topology=\"TORUS\" topo_parameters=\"0,4\"")),
+             StartsWith("4: "));
+}
+
+TEST_CASE("the loopback is warned of with units and the bandwidth in force") {
+  const PlatformFile star(star_xml());
+  Scenario scenario = star.scenario(2);
+  scenario.workers_per_host = 2;
+  CHECK_THAT(check_platform(scenario).warnings.at(0), Contains("(1Gbit/s, 25us)"));
+  scenario.workers = 4;
+  scenario.bandwidth_bit_per_s = 1e6;
+  CHECK_THAT(check_platform(scenario).warnings.at(0), Contains("(1Mbit/s, 25us)"));
 }
 
 TEST_CASE("a comment before the XML declaration is no error") {
