@@ -22,7 +22,7 @@ struct PlatformText {
 /// Throws PlatformError "FILE:LINE: ..." for a file that cannot be read, another version than 4, an
 /// element that check_element refuses, a name given twice, a link that a route does not find, Empty
 /// zones of several hosts, a bandwidth profile that is no list of times and bandwidths above 0, and
-/// more than a million hosts.  How elements nest is left to SimGrid.
+/// more than 100 000 hosts.  How elements nest is left to SimGrid.
 PlatformText check_platform_text(const std::string& path);
 
 }  // namespace gradwire
