@@ -16,8 +16,9 @@ namespace {
 constexpr int kFailed = 1, kUsage = 2, kBadInput = 3;
 
 std::vector<Command> commands() {
-  return {run_command(),  replay_command(),   real_command(),      calibrate_command(),
-          list_command(), platform_command(), collective_command()};
+  return {run_command(),    replay_command(),   sweep_command(),
+          report_command(), real_command(),     calibrate_command(),
+          list_command(),   platform_command(), collective_command()};
 }
 
 std::string overview() {
@@ -26,6 +27,7 @@ std::string overview() {
 
 Examples:
   gradwire run --platform star-1g --workers 2,4,8 --algorithm rank-dad dsgd powersgd
+  gradwire sweep scenario.json
   gradwire real --workers 4 --bandwidth 100Mbps --algorithm rank-dad dsgd
   gradwire list algorithms
   gradwire platform check my-cluster.xml

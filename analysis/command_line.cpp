@@ -102,6 +102,11 @@ std::string Arguments::value(const std::string& key, const std::string& fallback
   return found == values_.end() ? fallback : found->second.front();
 }
 
+std::vector<std::string> Arguments::values(const std::string& key) const {
+  const auto found = values_.find(key);
+  return found == values_.end() ? std::vector<std::string>() : found->second;
+}
+
 void Arguments::apply_to(Grid& grid) const {
   for (const Field& field : scenario_fields()) {
     const auto found = values_.find(field.key);

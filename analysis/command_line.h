@@ -36,6 +36,8 @@ class Arguments {
   bool has(const std::string& key) const { return values_.contains(key); }
   /// The flag's only value, or `fallback`.
   std::string value(const std::string& key, const std::string& fallback = "") const;
+  /// All that a flag was given.
+  std::vector<std::string> values(const std::string& key) const;
   const std::vector<std::string>& positional() const { return positional_; }
 
   /// Sets what `grid`'s fields have flags for.
@@ -64,6 +66,8 @@ struct Command {
 };
 
 Command run_command();
+Command sweep_command();
+Command report_command();
 Command real_command();
 Command list_command();
 Command platform_command();

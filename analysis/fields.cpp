@@ -9,6 +9,7 @@
 #include "algorithms/devices.h"
 #include "analysis/text.h"
 #include "analysis/units.h"
+#include "analysis/value_list.h"
 
 namespace gradwire {
 
@@ -349,36 +350,6 @@ ordered_json to_json(const Field& field, const std::string& text) {
   return field.kind == Field::Kind::kText ? ordered_json(text) : ordered_json::parse(text);
 }
 
-std::string value_text(const std::string& key, const ordered_json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number() || value.is_boolean()) return value.dump();
-  throw std::invalid_argument(key + ": " + value.dump() +
-                              " is not a text, a number, true or false, or a list of them");
-}
-
-ordered_json parse_file(const std::string& path) {
-  std::ifstream file(path);
-  file.peek();  // a folder opens, and fails when read
-  if (!file.is_open() || file.bad()) throw std::invalid_argument("cannot be read");
-  file.clear();
-  std::set<std::string> keys;
-  const auto callback = [&](int depth, ordered_json::parse_event_t event, ordered_json& parsed) {
-    if (depth == 1 && event == ordered_json::parse_event_t::key &&
-        !keys.insert(parsed.get<std::string>()).second)
-      throw std::invalid_argument(parsed.get<std::string>() + " is given twice");
-    return true;
-  };
-  try {
-    ordered_json json = ordered_json::parse(file, callback);
-    if (!json.is_object()) throw std::invalid_argument("is not a JSON object of scenario fields");
-    return json;
-  } catch (const ordered_json::exception& error) {
-    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at ..."
-    const auto end = what.find("] ");
-    throw std::invalid_argument(end == std::string::npos ? what : what.substr(end + 2));
-  }
-}
-
 }  // namespace
 
 const std::vector<Field>& scenario_fields() {
@@ -410,7 +381,7 @@ std::string mathematics_key(const Scenario& scenario) {
 
 void Grid::set(const Field& field, const std::vector<std::string>& values) {
   if (values.empty()) throw std::invalid_argument(field.key + ": no value");
-  if (values.size() > 1 && field.separator == 0)
+  if (values.size() > 1 && field.separator == 0 && lists_ == Lists::kWhereDeclared)
     throw std::invalid_argument(field.key + ": takes one value, not " + join(values));
   std::vector<std::string> canonical;
   for (const std::string& value : values) {
@@ -423,19 +394,35 @@ void Grid::set(const Field& field, const std::vector<std::string>& values) {
   values_[field.key] = std::move(canonical);
 }
 
-std::vector<Scenario> Grid::points() const {
-  std::vector<Scenario> points{Scenario{}};
-  for (const Field& field : scenario_fields()) {
-    const auto values = values_.find(field.key);
+std::vector<std::string> Grid::values(const Field& field) const {
+  const auto found = values_.find(field.key);
+  if (found != values_.end()) return found->second;
+  return {field.get(Scenario{})};
+}
+
+std::uint64_t Grid::size() const {
+  std::uint64_t size = 1;
+  for (const auto& [key, values] : values_)
+    if (__builtin_mul_overflow(size, values.size(), &size)) return UINT64_MAX;
+  return size;
+}
+
+Scenario Grid::point(std::uint64_t index) const {
+  Scenario point;
+  std::uint64_t rest = index;  // the digits of a mixed radix, the last field's first
+  const std::vector<Field>& fields = scenario_fields();
+  for (auto field = fields.rbegin(); field != fields.rend(); ++field) {
+    const auto values = values_.find(field->key);
     if (values == values_.end()) continue;
-    std::vector<Scenario> next;
-    for (const Scenario& point : points)
-      for (const std::string& value : values->second) {
-        next.push_back(point);
-        field.set(next.back(), value);
-      }
-    points = std::move(next);
+    field->set(point, values->second[rest % values->second.size()]);
+    rest /= values->second.size();
   }
+  return point;
+}
+
+std::vector<Scenario> Grid::points() const {
+  std::vector<Scenario> points;
+  for (std::uint64_t i = 0; i < size(); ++i) points.push_back(point(i));
   return points;
 }
 
@@ -455,17 +442,41 @@ ordered_json Grid::echo() const {
   return echo;
 }
 
+ordered_json parse_object_file(const std::string& path) {
+  std::ifstream file(path);
+  file.peek();  // a folder opens, and fails when read
+  if (!file.is_open() || file.bad()) throw std::invalid_argument("cannot be read");
+  file.clear();
+  std::set<std::string> keys;
+  const auto callback = [&](int depth, ordered_json::parse_event_t event, ordered_json& parsed) {
+    if (depth == 1 && event == ordered_json::parse_event_t::key &&
+        !keys.insert(parsed.get<std::string>()).second)
+      throw std::invalid_argument(parsed.get<std::string>() + " is given twice");
+    return true;
+  };
+  try {
+    ordered_json json = ordered_json::parse(file, callback);
+    if (!json.is_object()) throw std::invalid_argument("is not a JSON object of scenario fields");
+    return json;
+  } catch (const ordered_json::exception& error) {
+    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at ..."
+    const auto end = what.find("] ");
+    throw std::invalid_argument(end == std::string::npos ? what : what.substr(end + 2));
+  }
+}
+
+void load_scenario(const ordered_json& object, Grid& grid) {
+  for (const auto& [key, value] : object.items()) {
+    const Field& field = find_field(key);
+    const std::vector<std::string> values = expand_values(field, value);
+    Grid checked = grid;
+    (grid.has(key) ? checked : grid).set(field, values);
+  }
+}
+
 void load_scenario_file(const std::string& path, Grid& grid) {
   try {
-    const ordered_json file = parse_file(path);
-    for (const auto& [key, value] : file.items()) {
-      const Field& field = find_field(key);
-      std::vector<std::string> values;
-      for (const ordered_json& part : value.is_array() ? value : ordered_json::array({value}))
-        values.push_back(value_text(key, part));
-      Grid checked;
-      (grid.has(key) ? checked : grid).set(field, values);
-    }
+    load_scenario(parse_object_file(path), grid);
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(path + ": " + error.what());
   }

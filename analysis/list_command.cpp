@@ -8,6 +8,7 @@
 #include "algorithms/devices.h"
 #include "analysis/command_line.h"
 #include "analysis/report.h"
+#include "analysis/scaling_text.h"
 #include "analysis/table.h"
 #include "analysis/text.h"
 #include "models/layer_table.h"
@@ -156,7 +157,9 @@ int list(const Arguments& arguments, const std::string& /*command_line*/, const 
   if (words.empty()) throw UsageError("list needs one of: " + join(names));
   if (words.size() > 2) throw UsageError("list: unexpected \"" + words[2] + "\"");
   if (words[0] == "schema") {
-    streams.out << report_schema();
+    if (words.size() == 2 && words[1] != "scaling")
+      throw UsageError("unknown schema " + words[1] + "; known: scaling");
+    streams.out << (words.size() == 2 ? scaling_schema() : report_schema());
     return 0;
   }
   for (const Catalogue& catalogue : catalogues()) {
@@ -192,6 +195,7 @@ Command list_command() {
   gradwire list algorithms rank-dad
   gradwire list platforms --json
   gradwire list schema > report.schema.json
+  gradwire list schema scaling > scaling.schema.json
 )",
       .flags = {{"options", "", "show all their options, as NAME does for one"},
                 {"json", "", "print JSON, options included"}},

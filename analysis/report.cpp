@@ -75,12 +75,6 @@ double mean(const std::vector<double>& values) {
                               static_cast<double>(values.size());
 }
 
-std::string hex(std::uint64_t value) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
-  return text.data();
-}
-
 // A constant as a number where it is one.
 ordered_json constant(const std::string& text) {
   double value = 0;
@@ -290,6 +284,14 @@ ordered_json model_json(const ModelInfo& m) {
           {"parameters", m.parameters},
           {"linear_maps", std::move(maps)}};
 }
+
+std::string hex(std::uint64_t value) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
+  return text.data();
+}
+
+ordered_json result_json(const Result& result) { return result_json(result, {}); }
 
 ordered_json versions() {
   const auto dotted = [](auto... parts) { return join({std::to_string(parts)...}, "."); };

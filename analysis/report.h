@@ -22,6 +22,11 @@ nlohmann::ordered_json dataset_json(const DatasetInfo& dataset);
 nlohmann::ordered_json model_json(const ModelInfo& model);
 /// The links, routes and warnings of a platform.
 nlohmann::ordered_json routes_json(const PlatformInfo& platform);
+/// One result as the reports have it, with every constant of its network.
+nlohmann::ordered_json result_json(const Result& result);
+
+/// Sixteen hexadecimal digits.
+std::string hex(std::uint64_t value);
 
 /// Indented, lists of plain values on one line, a newline at the end.
 std::string dump(const nlohmann::ordered_json& json);

@@ -58,9 +58,10 @@ std::vector<PlatformInfo> check_platforms(const std::vector<Scenario>& scenarios
   return platforms;
 }
 
-// What each group's first member needs to start, from the cheapest check to the dearest.
-void check(const std::vector<Scenario>& scenarios, const std::vector<Group>& groups,
-           Datasets& datasets, Study& study) {
+}  // namespace
+
+void check_scenarios(const std::vector<Scenario>& scenarios, Datasets& datasets, Study& study) {
+  const std::vector<Group> groups = group(scenarios);
   for (const Group& g : groups) {
     const Scenario& s = scenarios[g.members.front()];
     make_algorithm(s.algorithm);
@@ -94,7 +95,6 @@ Result time_recording(const Scenario& scenario, const Rehearsal& rehearsal, Time
   return result;
 }
 
-// A failure in the middle of training says whose it is.
 Rehearsal rehearse_named(const Scenario& s, const Dataset& dataset) {
   const auto who = [&] {
     return s.algorithm.text() + ", " + std::to_string(s.workers) + " workers: ";
@@ -109,8 +109,6 @@ Rehearsal rehearse_named(const Scenario& s, const Dataset& dataset) {
     throw std::runtime_error(who() + error.what());
   }
 }
-
-}  // namespace
 
 const Dataset& Datasets::of(const Scenario& scenario) {
   static const Dataset none = no_dataset();
@@ -135,7 +133,7 @@ Study run_study(const std::vector<Scenario>& scenarios, const StudyOptions& opti
   study.results.resize(scenarios.size());
   const std::vector<Group> groups = group(scenarios);
   Datasets datasets;
-  check(scenarios, groups, datasets, study);
+  check_scenarios(scenarios, datasets, study);
 
   double all = 0;
   double done = 0;

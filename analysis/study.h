@@ -10,6 +10,7 @@
 
 #include "algorithms/report.h"
 #include "algorithms/scenario.h"
+#include "algorithms/training.h"
 #include "sim/platform.h"
 #include "sim/simulate.h"
 
@@ -50,6 +51,17 @@ class Datasets {
  private:
   std::map<std::tuple<std::string, std::uint64_t, int, int>, Dataset> loaded_;
 };
+
+/// Checks everything that the scenarios need to start, from the cheapest to the dearest; fills the
+/// study's platforms, data set and model.  Throws std::invalid_argument.
+void check_scenarios(const std::vector<Scenario>& scenarios, Datasets& datasets, Study& study);
+
+/// rehearse(); a failure in the middle of training says whose it is.
+Rehearsal rehearse_named(const Scenario& scenario, const Dataset& dataset);
+
+/// The result of a scenario whose mathematics has been rehearsed.
+Result time_recording(const Scenario& scenario, const Rehearsal& rehearsal,
+                      Timeline* timeline = nullptr);
 
 /// Fills the study's data set and model.
 void describe_inputs(const Scenario& scenario, const Model& model, const Dataset& dataset,

@@ -112,7 +112,7 @@ TEST_CASE("a bad scenario file is refused with its name and the key") {
       {R"({"workers": []})", "workers: no value"},
       {R"({"workers": 2.5})", "workers: \"2.5\" is not an integer"},
       {R"({"workers": -3})", "workers: \"-3\" is not an integer"},
-      {R"({"workers": {"a": 1}})", "workers: {\"a\":1} is not a text"},
+      {R"({"workers": {"a": 1}})", "workers: range: unknown key a"},
       {R"({"workers": null})", "workers: null is not a text"},
       {R"({"workers": 2, "workers": 3})", "workers is given twice"},
       {R"({"bandwidth": 1000000})", "bandwidth: \"1000000\" is not"},
