@@ -124,11 +124,11 @@ std::uint64_t parameter_hash(const Model& model) {
 }
 
 WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset& dataset,
-                    const StepHook& hook, Replicas* replicas) {
+                    const StepHook& hook, Replicas* replicas, Start start) {
   const auto algorithm = make_algorithm(scenario.algorithm);
   const auto optimizer = make_optimizer(scenario.optimizer);
   // Each worker draws its own initial parameters: only the broadcast makes them equal.
-  const auto rank = static_cast<std::uint64_t>(comm.rank());
+  const auto rank = static_cast<std::uint64_t>(start == Start::kBroadcast ? comm.rank() : 0);
   const auto model = make_model(scenario.model, dataset.shape, scenario.seed + (rank << 32U));
   BatchSource batches(dataset, scenario.batch_size, comm.rank(), comm.size(), scenario.seed,
                       scenario.split);
@@ -142,7 +142,7 @@ WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset&
                 .replicas = replicas,
                 .diagnose = scenario.gradient_error};
 
-  broadcast_parameters(comm, *model);
+  if (start == Start::kBroadcast) broadcast_parameters(comm, *model);
   if (replicas != nullptr) replicas->join(*model, *optimizer);
   comm.end_step();
 

@@ -2,6 +2,7 @@
 // initial parameters, step.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,10 +27,14 @@ struct WorkerOutcome {
 /// Called after every step, on the worker's thread (tests and diagnostics); may be empty.
 using StepHook = std::function<void(Worker&)>;
 
+/// Where a worker's initial parameters come from; they are rank 0's either way.
+enum class Start : std::uint8_t { kBroadcast, kSameSeed };
+
 /// Trains one worker.  comm.steps() has scenario.batches + 1 accounts afterwards: the first when
-/// the initial parameters have arrived, then one per batch.  `replicas` may be null.
+/// the initial parameters are there, then one per batch.  `replicas` may be null.
 WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset& dataset,
-                    const StepHook& hook = {}, Replicas* replicas = nullptr);
+                    const StepHook& hook = {}, Replicas* replicas = nullptr,
+                    Start start = Start::kBroadcast);
 
 /// Everything that a network needs to time a run without its mathematics.
 struct Recording {

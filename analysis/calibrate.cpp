@@ -25,6 +25,13 @@ ByteCost byte_cost(const Stream& stream, double bit_per_s) {
           .receive_s = stream.receive_cpu_s / stream.bytes};
 }
 
+// Of the least disturbed tenth: what else runs on the machine is no part of a message.
+double undisturbed(std::vector<double> values) {
+  const auto tenth = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 10);
+  std::nth_element(values.begin(), tenth, values.end());
+  return *tenth;
+}
+
 // Streams say how a message's time divides between its ends, and what bytes cost at each rate.
 void fit_messages(const CalibrationSamples& samples, Calibration& c) {
   std::vector<double> bytes, cpu_s, excess_s;
@@ -39,7 +46,7 @@ void fit_messages(const CalibrationSamples& samples, Calibration& c) {
   c.receive_s = line.intercept - c.send_s;
   for (const PingPong& p : samples.messages)
     if (p.bytes <= kShort_bytes)
-      excess_s.push_back(median(p.one_way_s) - line.intercept - line.slope * p.bytes);
+      excess_s.push_back(undisturbed(p.one_way_s) - line.intercept - line.slope * p.bytes);
   c.latency_s = std::max(0.0, median(excess_s));
   for (const ShapedSamples& s : samples.shaped)
     c.byte_costs.push_back(byte_cost(s.one_way, s.bit_per_s));
@@ -84,7 +91,7 @@ ordered_json fits_json(const CalibrationSamples& samples, const Calibration& c) 
     cpu_s.push_back(p.cpu_s);
     cpu_fit_s.push_back(c.send_s + c.receive_s +
                         p.bytes * (c.byte_costs.back().send_s + c.byte_costs.back().receive_s));
-    one_way_s.push_back(median(p.one_way_s));
+    one_way_s.push_back(undisturbed(p.one_way_s));
     one_way_fit_s.push_back(predicted_one_way_s(c, p.bytes));
   }
   std::vector<double> goodput, goodput_fit;

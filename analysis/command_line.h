@@ -74,6 +74,7 @@ Command platform_command();
 Command collective_command();
 Command calibrate_command();
 Command replay_command();
+Command validate_command();
 
 std::string command_help(const Command& command);
 

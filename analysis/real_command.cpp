@@ -1,17 +1,14 @@
 // `gradwire real`: the scenarios of `run` as real processes, here or on a cluster, with the same
 // table and report.
-#include <algorithm>
-#include <cmath>
-#include <memory>
 #include <optional>
 #include <ostream>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "algorithms/memory.h"
 #include "algorithms/training.h"
 #include "analysis/command_line.h"
+#include "analysis/local_network.h"
 #include "analysis/progress.h"
 #include "analysis/publish.h"
 #include "analysis/real_options.h"
@@ -28,54 +25,6 @@ namespace gradwire {
 namespace {
 
 #ifdef GRADWIRE_WITH_GLOO
-
-// The network of one scenario after another; one made for the last scenario is used again.
-class LocalNetwork {
- public:
-  /// Null for loopback, also where a lab is wanted but cannot be made: see obstacle().
-  const NetLab* of(const Scenario& s) {
-    const Key wanted{s.workers, s.bandwidth_bit_per_s.value_or(0), s.latency_s.value_or(0)};
-    if (wanted == key_) return lab_.get();
-    key_ = wanted;
-    lab_.reset();
-    if (s.workers < 2 || (!s.bandwidth_bit_per_s && !s.latency_s)) return nullptr;
-    const auto [workers, bit_per_s, latency_s] = wanted;
-    try {
-      lab_ = std::make_unique<NetLab>(std::vector<SwitchPort>(
-          static_cast<std::size_t>(workers),
-          {.up_bit_per_s = bit_per_s, .down_bit_per_s = bit_per_s, .delay_s = latency_s}));
-      check_ = lab_->check();
-    } catch (const LabUnavailable& error) {
-      lab_.reset();
-      obstacle_ = error.what();
-    }
-    return lab_.get();
-  }
-  const std::string& obstacle() const { return obstacle_; }
-
-  /// What the lab's own check found: into the report, and a warning if it is not as it should be.
-  void describe(Result& result) const {
-    result.network.emplace_back("lab_measured_goodput_bit_per_s",
-                                shortest(check_.goodput_bit_per_s));
-    result.network.emplace_back("lab_measured_round_trip_s", shortest(check_.round_trip_s));
-    const double expected = check_.expected_goodput_bit_per_s;
-    constexpr double kTolerance = 0.1, kSlack_s = 5e-3;
-    if ((expected > 0 && std::abs(check_.goodput_bit_per_s / expected - 1) > kTolerance) ||
-        check_.round_trip_s > check_.expected_round_trip_s + kSlack_s)
-      result.warnings.push_back("the network lab does not keep its promise: " +
-                                format_bandwidth(check_.goodput_bit_per_s) + " and " +
-                                format_time(check_.round_trip_s) + " there and back instead of " +
-                                format_bandwidth(expected) + " and " +
-                                format_time(check_.expected_round_trip_s));
-  }
-
- private:
-  using Key = std::tuple<int, double, double>;
-  Key key_{0, 0, 0};
-  std::unique_ptr<NetLab> lab_;
-  LabCheck check_;
-  std::string obstacle_;
-};
 
 // The scenario as it was really run: what of it is of the simulation only says so.
 void describe_network(const RealOptions& options, const LocalNetwork& network, Result& result) {

@@ -25,6 +25,7 @@
 #include "algorithms/serial.h"
 #include "real/interface.h"
 #include "real/rendezvous.h"
+#include "real/scheduling.h"
 
 namespace gradwire {
 
@@ -51,11 +52,15 @@ std::string reason_of(const std::exception& error) {
 class Link {
  public:
   Link(std::shared_ptr<gloo::Context> context, std::chrono::milliseconds timeout,
-       Clock::time_point zero)
-      : context_(std::move(context)), timeout_(timeout), zero_(zero) {}
+       Clock::time_point zero, bool messages_first)
+      : context_(std::move(context)),
+        timeout_(timeout),
+        zero_(zero),
+        messages_first_(messages_first) {}
 
   gloo::Context& context() { return *context_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
+  bool messages_first() const { return messages_first_; }
   double now_s() const { return std::chrono::duration<double>(Clock::now() - zero_).count(); }
 
   // The buffer that a lane waits for, null for none.  Throws if the other lane has failed.
@@ -87,6 +92,7 @@ class Link {
   std::shared_ptr<gloo::Context> context_;
   std::chrono::milliseconds timeout_;
   Clock::time_point zero_;
+  bool messages_first_;
   std::mutex mutex_;
   std::array<UnboundBuffer*, 2> waiting_{};
   std::string failure_;
@@ -128,6 +134,7 @@ class JobThread {
 
  private:
   void run() {
+    const MessageTurn turn(link_.messages_first());
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
@@ -180,6 +187,7 @@ class GlooCommunicator final : public Communicator {
   }
 
   void post(std::uint32_t id, std::span<std::byte> memory, bool is_send, int peer) {
+    const MessageTurn turn(link_->messages_first());
     if (pending_.size() <= id) pending_.resize(id + 1);
     pending_[id] = {link_->context().createUnboundBuffer(memory.data(), memory.size()), is_send,
                     peer};
@@ -193,6 +201,7 @@ class GlooCommunicator final : public Communicator {
   }
 
   void do_wait(std::uint32_t id) override {
+    const MessageTurn turn(link_->messages_first());
     const Pending pending = std::move(pending_[id]);
     UnboundBuffer& buffer = *pending.buffer;
     link_->set_waiting(lane_index(), &buffer);
@@ -226,7 +235,10 @@ class GlooCommunicator final : public Communicator {
   void do_start(std::function<void(Communicator&)> job) override {
     jobs_.start([this, job = std::move(job)] { job(second_lane()); });
   }
-  void do_finish() override { jobs_.finish(); }
+  void do_finish() override {
+    const MessageTurn turn(link_->messages_first());
+    jobs_.finish();
+  }
   double clock_s() const override { return link_->now_s(); }
   std::unique_ptr<Communicator> make_lane() override {
     return std::make_unique<GlooCommunicator>(link_, rank(), size(), 1);
@@ -328,7 +340,7 @@ Clock::time_point common_zero(const std::shared_ptr<gloo::Context>& context, boo
 Mesh connect(const MeshOptions& options) {
   const std::chrono::milliseconds timeout(std::llround(1e3 * options.timeout_s));
   if (options.size == 1) {
-    auto link = std::make_shared<Link>(nullptr, timeout, Clock::now());
+    auto link = std::make_shared<Link>(nullptr, timeout, Clock::now(), false);
     return {std::make_unique<GlooCommunicator>(std::move(link), 0, 1, 0), ""};
   }
   Rendezvous folder(options.rendezvous, options.rank, options.timeout_s);
@@ -343,6 +355,8 @@ Mesh connect(const MeshOptions& options) {
   const Interface interface = options.interface.empty() && all_share(&Introduction::network)
                                   ? loopback()
                                   : find_interface(options.interface);
+  // Gloo's event loop inherits it.
+  const MessageTurn turn(options.messages_first);
   try {
     auto device = gloo::transport::tcp::CreateDevice(interface.address.c_str());
     auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, options.size);
@@ -350,7 +364,7 @@ Mesh connect(const MeshOptions& options) {
     FolderStore store(folder);
     context->connectFullMesh(store, device);
     const Clock::time_point zero = common_zero(context, all_share(&Introduction::host));
-    auto link = std::make_shared<Link>(context, timeout, zero);
+    auto link = std::make_shared<Link>(context, timeout, zero, options.messages_first);
     return {std::make_unique<GlooCommunicator>(std::move(link), options.rank, options.size, 0),
             interface.name};
   } catch (const std::exception& error) {

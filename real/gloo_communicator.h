@@ -19,6 +19,7 @@ struct MeshOptions {
   std::string rendezvous;  ///< folder that every worker sees, empty at first
   std::string interface;   ///< empty: loopback if all workers share a host, else find_interface("")
   double timeout_s = 30;   ///< for the others to come, and for any single message
+  bool messages_first = false;  ///< before mathematics (real/scheduling.h); needs root
   /// What all workers must have in common: key and value, same keys everywhere.
   std::vector<std::pair<std::string, std::string>> agreement;
 };

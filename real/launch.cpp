@@ -19,6 +19,7 @@
 
 #include "algorithms/serial.h"
 #include "real/interface.h"
+#include "real/scheduling.h"
 #include "real/workers.h"
 
 namespace gradwire {
@@ -86,17 +87,10 @@ std::vector<std::string> gather_texts(Communicator& comm, const std::string& min
   return all;
 }
 
-// Under the default policy Gloo's small messages cost up to a timer tick each: its event loop
-// preempts the thread that holds the lock it needs.  Threads started later inherit this.
-void use_batch_scheduling() {
-  const sched_param parameters{};
-  sched_setscheduler(0, SCHED_BATCH, &parameters);
-}
-
 // One worker from beginning to end.  Rank 0 returns what the body returned on all workers.
 std::vector<std::string> run_worker(const MeshOptions& options, const WorkerBody& body) {
   signal(SIGPIPE, SIG_IGN);  // a closed connection is an error of the write
-  use_batch_scheduling();
+  schedule_this_thread(SCHED_BATCH);
   const Mesh mesh = connect(options);
   return gather_texts(*mesh.comm, body(mesh));
 }
@@ -171,6 +165,7 @@ std::vector<std::string> run_here(const MeshOptions& common, const RealOptions& 
     if (options.lab != nullptr) {
       options.lab->enter(rank);
       mesh.interface = NetLab::kInterface;
+      mesh.messages_first = true;
     }
     ByteWriter out;
     out.put_strings(run_worker(mesh, body));
@@ -198,6 +193,11 @@ std::vector<std::string> run_on_cluster(const MeshOptions& common, const RealOpt
   return run_worker(mesh, body);
 }
 
+std::string scheduling_text(bool batch, bool lab) {
+  if (!batch) return "default";
+  return lab ? "SCHED_RR for messages, SCHED_BATCH for mathematics" : "SCHED_BATCH";
+}
+
 Result make_result(const Scenario& scenario, const std::vector<std::string>& reports,
                    const RealOptions& options) {
   Rehearsal rehearsal;
@@ -218,7 +218,7 @@ Result make_result(const Scenario& scenario, const std::vector<std::string>& rep
   result.network = {{"transport", "Gloo, TCP"},
                     {"interface", interface.empty() ? "none" : interface},
                     {"launcher", options.cluster ? options.cluster->launcher : "fork"},
-                    {"scheduling", batch_scheduling ? "SCHED_BATCH" : "default"},
+                    {"scheduling", scheduling_text(batch_scheduling, options.lab != nullptr)},
                     {"timeout_s", exactly(options.timeout_s)}};
   if (options.lab != nullptr)
     for (auto& constant : options.lab->constants()) result.network.push_back(std::move(constant));
@@ -312,10 +312,11 @@ std::optional<Result> run_real(const Scenario& scenario, const Dataset& dataset,
   trained.gradient_error = false;  // would need every worker's gradient in one place
   const std::vector<std::string> reports =
       run_on_mesh(scenario.workers, agreement(scenario, dataset), options, [&](const Mesh& mesh) {
-        WorkerReport report{.outcome = train(*mesh.comm, trained, dataset, options.hook),
-                            .steps = mesh.comm->steps(),
-                            .interface = mesh.interface,
-                            .batch_scheduling = sched_getscheduler(0) == SCHED_BATCH};
+        WorkerReport report{
+            .outcome = train(*mesh.comm, trained, dataset, options.hook, nullptr, options.start),
+            .steps = mesh.comm->steps(),
+            .interface = mesh.interface,
+            .batch_scheduling = sched_getscheduler(0) == SCHED_BATCH};
         return pack(report);
       });
   if (reports.empty()) return std::nullopt;

@@ -42,7 +42,8 @@ struct RealOptions {
   /// The forked workers' network, if it is not this machine's loopback; outlives the run.
   const NetLab* lab = nullptr;
   std::function<void(int rank)> prepare = {};  ///< called first in a forked worker (tests)
-  StepHook hook = {};                          ///< called in the worker's process after every step
+  Start start = Start::kBroadcast;
+  StepHook hook = {};  ///< called in the worker's process after every step
 };
 
 /// Runs `body` on every worker's end of a mesh; `agreement` as in MeshOptions.  Returns what it

@@ -56,7 +56,7 @@ GlooTransport::Stream& GlooTransport::stream(int from, int to) {
 
 GlooTransport::Handle GlooTransport::send(int from, int to, int lane, std::size_t bytes,
                                           void* payload) {
-  cores_of(from).run(calibration_.send_s);
+  cores_of(from).run(calibration_.send_s, Urgency::kMessages);
   Stream& s = stream(from, to);
   Lane& queue = s.lanes[static_cast<std::size_t>(lane)];
   Handle message;
@@ -144,7 +144,7 @@ void GlooTransport::transfer(Stream& stream, const Handle& message) {
   if (const double back = calibration_.acknowledgement_share * bytes; back >= 1)
     returning.push_back(start_flow(to, from, back));
   s4u::CommPtr flow = start_flow(from, to, to_carry > buffered ? to_carry - buffered : buffered);
-  cores_of(stream.from).run(stream.cost.send_s * bytes);
+  cores_of(stream.from).run(stream.cost.send_s * bytes, Urgency::kMessages);
   if (to_carry > buffered) {
     flow->wait();
     flow = start_flow(from, to, buffered);
@@ -162,11 +162,11 @@ void GlooTransport::run_receiving_end(Stream& stream) {
     const Handle message = std::move(stream.incoming.front());
     stream.incoming.pop_front();
     Cores& cores = cores_of(stream.to);
-    cores.run(stream.cost.receive_s * static_cast<double>(message->bytes));
+    cores.run(stream.cost.receive_s * static_cast<double>(message->bytes), Urgency::kMessages);
     message->left->acquire();
     const double arrival_s = message->left_s + stream.latency_s;
     if (arrival_s > now_s()) s4u::this_actor::sleep_until(arrival_s);
-    cores.run(calibration_.receive_s);
+    cores.run(calibration_.receive_s, Urgency::kMessages);
     message->arrived->release();
   }
 }

@@ -41,7 +41,7 @@ class GlooTransport {
   Handle receive(int from, int to, int lane);
 
   /// Lets the calling actor compute on the worker's machine.
-  void compute(int worker, double seconds) { cores_of(worker).run(seconds); }
+  void compute(int worker, double seconds) { cores_of(worker).run(seconds, Urgency::kMathematics); }
 
  private:
   // A worker's port, towards the network or from it: what may pass at once.

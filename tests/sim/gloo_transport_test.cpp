@@ -164,3 +164,18 @@ TEST_CASE("Workers of one machine share its cores, those of several do not", "[t
   // Four on two cores until the short one ends at 1.0; three halves left at rate 2/3.
   CHECK(last_end_s() == nearly(1 + 0.75));
 }
+
+TEST_CASE("Messages come before mathematics on the cores that both need", "[transport]") {
+  Calibration c = free_calibration();
+  c.one_machine = true;
+  c.send_s = 0.2;
+  const auto ends_s = end_times_s(c, 3, [](Communicator& comm) {
+    if (comm.rank() == 2) return compute(comm, 1);  // alone but for the messages
+    const int other = 1 - comm.rank();
+    const Request received = receive(comm, other);
+    comm.wait(send(comm, other));
+    comm.wait(received);
+  });
+  CHECK(ends_s[2] == nearly(1.4));  // two of 0.2 s on the one core
+  CHECK(ends_s[0] == nearly(0.4 + kL + kTransfer_s));
+}
