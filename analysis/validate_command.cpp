@@ -10,7 +10,6 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <ostream>
 #include <set>
 
@@ -18,6 +17,7 @@
 #include "analysis/output_file.h"
 #include "analysis/progress.h"
 #include "analysis/report.h"
+#include "analysis/study.h"
 #include "analysis/text.h"
 #include "analysis/units.h"
 #include "analysis/validate.h"
@@ -179,7 +179,7 @@ class Validation {
       }
       progress.update("round " + std::to_string(round + 1) + ", " + key,
                       static_cast<double>(i) / static_cast<double>(cases_.size()));
-      const Dataset& dataset = dataset_of(s);
+      const Dataset& dataset = datasets_.of(s);
       const NetLab* lab = network_.of(s);
       if (lab == nullptr)
         throw std::runtime_error("no network lab, nothing to validate in: " + network_.obstacle());
@@ -207,17 +207,12 @@ class Validation {
   double elapsed_s() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
-  const Dataset& dataset_of(const Scenario& s) {
-    const auto [found, is_new] = datasets_.try_emplace({s.dataset, s.seed});
-    if (is_new) found->second = load_dataset(s.dataset, s.seed);
-    return found->second;
-  }
 
   std::vector<Scenario> cases_;
   std::string calibration_;
   Results& results_;
   LocalNetwork network_;
-  std::map<std::pair<std::string, std::uint64_t>, Dataset> datasets_;
+  Datasets datasets_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
