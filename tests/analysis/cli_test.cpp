@@ -217,7 +217,7 @@ TEST_CASE("a bad platform file is refused with its name, status 3") {
       {platform_xml(
            "1Gf", "1GBps", "1us",
            "<link id=\"l\" bandwidth=\"1GBps\" latency=\"1us\" sharing_policy=\"SPLITDUPLEX\"/>\n"),
-       "'l_UP'"},
+       "the name 'l' is taken"},
       {platform_xml("1Gf", "1GBps", "1us", "<host id=\"c\" speed=\"1Gf\"/>\n"), "route"},
       {kHead + "<platform version=\"4.1\"><zone id=\"z\" routing=\"Empty\"/></platform>",
        "platform.xml"},
@@ -303,7 +303,6 @@ TEST_CASE("a ring all-reduce of two workers takes two latencies and one array's 
   CHECK_THAT(gradwire_process(words + Words{"--sizes", "1KiB:16KiB:x4"}).out,
              Catch::Contains("\n        1024 ") && Catch::Contains("\n       16384 "));
   check_refused(words + Words{"--sizes", "1KiB:16KiB"}, 3, "sizes: \"1KiB:16KiB\"");
-  check_refused(words + Words{"--sizes", "100TB"}, 3, "of memory");
 }
 
 TEST_CASE("an interrupt ends a run at once with status 130 and no file") {
