@@ -1,5 +1,6 @@
 // The `gradwire` program: everything it does is in cli.h.
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <iostream>
@@ -21,6 +22,9 @@ void open_standard_streams() {
 
 int main(int argc, char** argv) {
   open_standard_streams();
+  // Every step makes and drops matrices of megabytes: keep their pages.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   gradwire::exit_on_interrupt();
   return gradwire::run_command_line(
       {argv + 1, argv + argc},
