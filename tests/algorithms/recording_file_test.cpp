@@ -83,7 +83,7 @@ TEST_CASE("the refusal of a recording says what is wrong with it") {
   CHECK(refusal(bytes.substr(0, 30)) == "f.rec: is a recording cut short");
   bytes[19] = 0;  // the version's lowest byte
   CHECK(refusal(bytes) ==
-        "f.rec: is a recording of version 0; this gradwire reads version 1; record it again");
+        "f.rec: is a recording of version 0; this gradwire reads version 2; record it again");
   CHECK_THROWS_WITH(load_recording("/no/such/file"),
                     Catch::StartsWith("/no/such/file: cannot be read"));
 }

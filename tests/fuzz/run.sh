@@ -32,7 +32,10 @@ for harness in tests/fuzz/*_fuzz.cpp; do
         > "$out/corpus-$name/seed" ;;
     cifar_fuzz) head -c 6146 /dev/zero > "$out/corpus-$name/seed" ;;
   esac
-  "$out/$name" -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=2048 -print_final_stats=0 \
-    -verbosity=0 -artifact_prefix="$out/$name-" "$out/corpus-$name"
+  if ! "$out/$name" -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=2048 \
+    -artifact_prefix="$out/$name-" "$out/corpus-$name" > "$out/$name.log" 2>&1; then
+    tail -40 "$out/$name.log"
+    exit 1
+  fi
   echo "$name: no crash in $seconds s"
 done
