@@ -9,9 +9,13 @@
 
 namespace gradwire {
 
-void become_child(pid_t parent, int output_fd) {
+void die_with(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above
+}
+
+void become_child(pid_t parent, int output_fd) {
+  die_with(parent);
   for (const int number : {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGALRM})
     signal(number, SIG_DFL);
   const rlimit no_core{0, 0};

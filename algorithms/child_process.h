@@ -5,6 +5,9 @@
 
 namespace gradwire {
 
+/// Called in the child: ends it when `parent` does, also if that has ended already.
+void die_with(pid_t parent);
+
 /// Called in the child: dies with `parent`, takes every signal's default action, leaves no core
 /// file, and writes its standard streams to `output_fd`.
 void become_child(pid_t parent, int output_fd);

@@ -10,7 +10,6 @@
 #include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -23,6 +22,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "algorithms/child_process.h"
 #include "algorithms/serial.h"
 #include "real/workers.h"
 
@@ -191,8 +191,7 @@ pid_t start_switch(const std::vector<SwitchPort>& ports, const std::vector<Descr
   const pid_t pid = fork();
   if (pid < 0) throw LabUnavailable(with_reason("fork"));
   if (pid > 0) return pid;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
+  die_with(parent);
   signal(SIGTERM, SIG_DFL);
   signal(SIGINT, SIG_IGN);  // workers report an interrupt, not a network that has gone
   sched_param priority{};

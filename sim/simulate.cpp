@@ -168,18 +168,6 @@ void repeat(Communicator& comm, const WorkerRecording& recording, std::size_t la
   }
 }
 
-}  // namespace
-
-SimulatedRun run_simulated(const Scenario& scenario, const BatchWork& batch_work,
-                           const std::function<void(Communicator&)>& worker, bool keep_timeline) {
-  return run({.scenario = scenario,
-              .compute = compute_model(scenario, batch_work),
-              .worker = worker,
-              .keep_timeline = keep_timeline});
-}
-
-namespace {
-
 SimulatedRun replay_through_simgrid(const Scenario& scenario, const Recording& recording,
                                     const ComputeModel& compute, bool keep_timeline) {
   std::vector<std::array<std::size_t, 2>> next(recording.workers.size());
@@ -242,6 +230,14 @@ std::optional<SimulatedRun> replay_through_flows(const Scenario& scenario,
 }
 
 }  // namespace
+
+SimulatedRun run_simulated(const Scenario& scenario, const BatchWork& batch_work,
+                           const std::function<void(Communicator&)>& worker, bool keep_timeline) {
+  return run({.scenario = scenario,
+              .compute = compute_model(scenario, batch_work),
+              .worker = worker,
+              .keep_timeline = keep_timeline});
+}
 
 SimulatedRun replay(const Scenario& scenario, const Recording& recording, bool keep_timeline) {
   if (recording.workers.size() != static_cast<std::size_t>(scenario.workers))

@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "analysis/text.h"
-#include "tests/analysis/scratch.h"
+#include "tests/scratch.h"
 
 namespace gradwire {
 

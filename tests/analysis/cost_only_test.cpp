@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "analysis/cli.h"
-#include "tests/analysis/scratch.h"
+#include "tests/scratch.h"
 
 namespace gradwire {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "tests/analysis/scratch.h"
+#include "tests/scratch.h"
 
 namespace gradwire {
 

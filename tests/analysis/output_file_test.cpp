@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
-#include "tests/analysis/scratch.h"
+#include "tests/scratch.h"
 
 namespace gradwire {
 

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "analysis/cli.h"
-#include "tests/analysis/scratch.h"
+#include "tests/scratch.h"
 
 #ifdef GRADWIRE_WITH_GLOO
 

@@ -7,7 +7,7 @@
 
 #include "algorithms/in_process.h"
 #include "analysis/cli.h"
-#include "tests/analysis/scratch.h"
+#include "tests/scratch.h"
 
 namespace gradwire {
 namespace {

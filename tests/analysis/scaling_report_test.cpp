@@ -6,17 +6,14 @@
 #include <functional>
 #include <sstream>
 #include <stdexcept>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
 #include "analysis/html_report.h"
 #include "analysis/report.h"
 #include "analysis/scaling_text.h"
 #include "analysis/svg_plot.h"
 #include "analysis/sweep_file.h"
-#include "tests/analysis/scratch.h"
+#include "tests/analysis/violations.h"
+#include "tests/scratch.h"
 
 namespace gradwire {
 
@@ -83,20 +80,6 @@ ScalingReport report_of(const Example& example) {
   return analyse_sweep(kept.back(), "", {});
 }
 
-std::string violations(const json& report) {
-  valijson::Schema schema;
-  const json text = json::parse(scaling_schema());
-  valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(text), schema);
-  valijson::ValidationResults results;
-  valijson::Validator().validate(schema, valijson::adapters::NlohmannJsonAdapter(report), &results);
-  std::string found;
-  for (valijson::ValidationResults::Error error; results.popError(error);) {
-    for (const std::string& place : error.context) found += place;
-    found.append(": ").append(error.description).append("\n");
-  }
-  return found;
-}
-
 }  // namespace
 
 TEST_CASE("speed-up is throughput over a single worker's, efficiency that over the workers") {
@@ -152,7 +135,7 @@ TEST_CASE("time to a target is the first evaluation that reaches it") {
   CHECK(report.target_times[12].batches == 2);
   CHECK(report.target_times[13].time_s == 4);
   CHECK(report.target_times[14].batches == -1);
-  CHECK(violations(scaling_json(report, results)) == "");
+  CHECK(violations(scaling_schema(), scaling_json(report, results)) == "");
 }
 
 TEST_CASE("a baseline is one of the sweep's algorithms") {
@@ -173,7 +156,7 @@ TEST_CASE("bad targets are refused") {
 TEST_CASE("a scaling report satisfies its schema, complete or not") {
   Example example;
   const SweepResults whole = example.results();
-  CHECK(violations(scaling_json(analyse_sweep(whole, "", {}), whole)) == "");
+  CHECK(violations(scaling_schema(), scaling_json(analyse_sweep(whole, "", {}), whole)) == "");
   example.records().erase(example.records().begin() + 8);  // the single worker
   example.records().erase(example.records().begin() + 4);  // the baseline of four workers
   const SweepResults part = load_sweep_results({example.file("part.jsonl", 0, 99)});
@@ -181,13 +164,13 @@ TEST_CASE("a scaling report satisfies its schema, complete or not") {
   CHECK(report.missing_points == 2);
   CHECK(std::isnan(report.rows[4].speedup));
   CHECK(std::isnan(report.rows[4].speedup_vs_baseline));
-  CHECK(violations(scaling_json(report, part)) == "");
+  CHECK(violations(scaling_schema(), scaling_json(report, part)) == "");
 }
 
 TEST_CASE("the scaling schema refuses a report with a key missing, misspelt or of another type") {
   const SweepResults results = Example().results();
   const json report = scaling_json(analyse_sweep(results, "", {}), results);
-  REQUIRE(violations(report) == "");
+  REQUIRE(violations(scaling_schema(), report) == "");
   for (const auto& change : std::vector<std::function<void(json&)>>{
            [](json& r) { r["results"][0].erase("speedup"); },
            [](json& r) { r["results"][0]["speed_up"] = 1; },
@@ -199,7 +182,7 @@ TEST_CASE("the scaling schema refuses a report with a key missing, misspelt or o
            [](json& r) { r["kind"] = "run"; }}) {
     json changed = report;
     change(changed);
-    CHECK(violations(changed) != "");
+    CHECK(violations(scaling_schema(), changed) != "");
   }
 }
 

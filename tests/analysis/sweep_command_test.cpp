@@ -13,7 +13,7 @@
 #include "analysis/cli.h"
 #include "analysis/sweep_file.h"
 #include "analysis/sweep_run.h"
-#include "tests/analysis/scratch.h"
+#include "tests/scratch.h"
 
 namespace gradwire {
 

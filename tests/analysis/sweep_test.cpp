@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "analysis/sweep_plan.h"
-#include "tests/analysis/scratch.h"
+#include "tests/scratch.h"
 
 namespace gradwire {
 

@@ -4,22 +4,15 @@
 
 #include "algorithms/in_process.h"
 #include "algorithms/powersgd.h"
-#include "models/model.h"
-#include "models/random.h"
+#include "tests/bench/matrices.h"
 
 namespace {
 
 using namespace gradwire;
 
-Matrix normal_matrix(Index rows, Index cols, std::uint64_t id) {
-  Matrix m(rows, cols);
-  RandomStream(1, Purpose::kSyntheticTensor, id).fill_normal(m);
-  return m;
-}
-
 // Arguments: width of the layer (square), rank.
 void power_sgd_step(benchmark::State& state) {
-  make_model({.name = "mlp:1-1"}, {.features = 1, .classes = 1}, 1);  // sets one BLAS thread
+  one_blas_thread();
   const Index n = state.range(0);
   run_in_process({.workers = 1}, [&](Communicator& comm) {
     Matrix gradient = normal_matrix(n, n, 1);

@@ -6,12 +6,7 @@
 // 1.5 million messages/s, LogGOPSim 0.7 to 1.3 million (1 million in Hoefler et al., HPDC 2010).
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <simgrid/s4u.hpp>
 
 #include "algorithms/collectives.h"
@@ -20,6 +15,7 @@
 #include "sim/child.h"
 #include "sim/platform.h"
 #include "sim/simulate.h"
+#include "tests/sim/platform_file.h"
 
 namespace gradwire {
 namespace {
@@ -35,28 +31,12 @@ Recording record(const std::string& all_reduce, int workers) {
 }
 
 // A star like star-10g with as many hosts as it takes.
-class Star {
- public:
-  explicit Star(int workers) {
-    std::string name = (std::filesystem::temp_directory_path() / "gradwire_XXXXXX.xml").string();
-    close(mkstemps(name.data(), 4));
-    std::ofstream(name) << "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM "
-                           "\"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">"
-                        << "<cluster id=\"star\" prefix=\"node-\" suffix=\"\" radical=\"0-"
-                        << workers - 1 << "\" speed=\"50Gf\" bw=\"10Gbps\" lat=\"10us\" "
-                        << "sharing_policy=\"SPLITDUPLEX\"/></platform>";
-    scenario_.platform = name;
-    scenario_.workers = workers;
-    scenario_.compute.device_flop_per_s = INFINITY;
-  }
-  ~Star() { std::filesystem::remove(scenario_.platform); }
-  Star(const Star&) = delete;
-  Star& operator=(const Star&) = delete;
-  const Scenario& scenario() const { return scenario_; }
-
- private:
-  Scenario scenario_;
-};
+PlatformFile star(int workers) {
+  return PlatformFile(platform_xml(
+      "<cluster id=\"star\" prefix=\"node-\" suffix=\"\" radical=\"0-" +
+      std::to_string(workers - 1) +
+      "\" speed=\"50Gf\" bw=\"10Gbps\" lat=\"10us\" sharing_policy=\"SPLITDUPLEX\"/>"));
+}
 
 // Exact simulations run in a child process, folded ones here.
 double cpu_s() {
@@ -78,8 +58,8 @@ void report(benchmark::State& state, double messages, double start_s) {
 void replayed(benchmark::State& state, const std::string& all_reduce, bool exact) {
   const auto workers = static_cast<int>(state.range(0));
   const Recording recording = record(all_reduce, workers);
-  const Star star(workers);
-  Scenario scenario = star.scenario();
+  const PlatformFile file = star(workers);
+  Scenario scenario = file.scenario(workers);
   scenario.exact_replay = exact;
   double messages = 0;
   const double start_s = cpu_s();

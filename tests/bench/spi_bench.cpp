@@ -3,25 +3,15 @@
 #include <benchmark/benchmark.h>
 
 #include "algorithms/spi.h"
-#include "models/model.h"
-#include "models/random.h"
+#include "tests/bench/matrices.h"
 
 namespace {
 
 using namespace gradwire;
 
-Matrix normal_matrix(Index rows, Index cols, std::uint64_t id) {
-  Matrix m(rows, cols);
-  RandomStream(1, Purpose::kSyntheticTensor, id).fill_normal(m);
-  return m;
-}
-
-// Making a model is what sets OpenBLAS to one thread.
-void one_thread() { make_model({.name = "mlp:1-1"}, {.features = 1, .classes = 1}, 1); }
-
 // Arguments: width of the layer (square), rows, rank, iterations.
 void spi(benchmark::State& state, SpiMode mode) {
-  one_thread();
+  one_blas_thread();
   const Matrix activation = normal_matrix(state.range(1), state.range(0), 1).cwiseMax(0);
   const Matrix delta = normal_matrix(state.range(1), state.range(0), 2);
   const SpiOptions options{.mode = mode,
@@ -52,7 +42,7 @@ BENCHMARK_CAPTURE(spi, authors, SpiMode::kAuthors)
 
 // P = M Q and Q = M^T P for M (1024, 1024), rank 4.
 void powersgd_products(benchmark::State& state) {
-  one_thread();
+  one_blas_thread();
   const Matrix m = normal_matrix(1024, 1024, 3);
   Matrix q = normal_matrix(1024, 4, 4);
   Matrix p(1024, 4);
@@ -66,7 +56,7 @@ BENCHMARK(powersgd_products)->Unit(benchmark::kMicrosecond);
 
 // What both spare or cause: the gradient itself from 64 rows, and from 8.
 void gradient(benchmark::State& state) {
-  one_thread();
+  one_blas_thread();
   const Matrix activation = normal_matrix(state.range(0), 1024, 1);
   const Matrix delta = normal_matrix(state.range(0), 1024, 2);
   Matrix g(1024, 1024);

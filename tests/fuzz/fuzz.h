@@ -1,8 +1,6 @@
 // What the libFuzzer harnesses share: the input as a file, and the only exception allowed.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -10,16 +8,14 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/scratch.h"
+
 namespace gradwire::fuzz {
 
 /// A folder of this process.
-inline std::filesystem::path folder() {
-  static const std::filesystem::path path = [] {
-    std::string name = (std::filesystem::temp_directory_path() / "gradwire-fuzz-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    return std::filesystem::path(name);
-  }();
-  return path;
+inline const std::filesystem::path& folder() {
+  static const ScratchFolder scratch;
+  return scratch.path();
 }
 
 inline void write(const std::string& name, const std::string& bytes) {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "tests/analysis/scratch.h"
+#include "tests/scratch.h"
 
 namespace gradwire {
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "algorithms/collectives.h"
-#include "tests/real/folder.h"
+#include "tests/scratch.h"
 
 using namespace gradwire;
 
@@ -16,7 +16,7 @@ namespace {
 // One thread per worker over loopback; returns each worker's exception message, empty for none.
 std::vector<std::string> run_threads(int size, const std::function<void(Communicator&)>& worker,
                                      double timeout_s = 20) {
-  const Folder folder;
+  const ScratchFolder folder;
   std::vector<std::string> errors(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
@@ -24,7 +24,7 @@ std::vector<std::string> run_threads(int size, const std::function<void(Communic
       try {
         const Mesh mesh = connect({.rank = rank,
                                    .size = size,
-                                   .rendezvous = folder.path + "/meeting",
+                                   .rendezvous = folder / "meeting",
                                    .interface = "",
                                    .timeout_s = timeout_s,
                                    .agreement = {}});

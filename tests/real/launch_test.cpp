@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "tests/algorithms/training_runs.h"
-#include "tests/real/folder.h"
+#include "tests/scratch.h"
 
 using namespace gradwire;
 using Catch::Contains;
@@ -172,8 +172,8 @@ TEST_CASE("A run leaves no folder behind") {
       count += entry.path().filename().string().starts_with("gradwire-") ? 1 : 0;
     return count;
   };
-  Folder folder;
-  REQUIRE(setenv("TMPDIR", folder.path.c_str(), 1) == 0);
+  ScratchFolder folder;
+  REQUIRE(setenv("TMPDIR", folder.path().string().c_str(), 1) == 0);
   run_here(scenario_of("dsgd", 2));
   CHECK(folders() == 0);
   RealOptions killing;
@@ -228,8 +228,8 @@ TEST_CASE("A worker's exception is reported with its message") {
 }
 
 TEST_CASE("A worker that stands still ends the run within the timeout and is killed") {
-  Folder folder;
-  const std::string pid_file = folder.path + "/pid";
+  ScratchFolder folder;
+  const std::string pid_file = folder / "pid";
   RealOptions options;
   options.timeout_s = 0.5;
   options.hook = [&](const Worker& worker) {
@@ -246,9 +246,10 @@ TEST_CASE("A worker that stands still ends the run within the timeout and is kil
 }
 
 TEST_CASE("Workers that a cluster's launcher started meet in a folder and leave it empty") {
-  Folder folder;
+  ScratchFolder folder;
   const Scenario scenario = scenario_of("rank-dad", 3);
-  auto outcomes = run_cluster({{0, scenario}, {1, scenario}, {2, scenario}}, 3, folder.path, 20);
+  auto outcomes =
+      run_cluster({{0, scenario}, {1, scenario}, {2, scenario}}, 3, folder.path().string(), 20);
   for (const auto& [rank, outcome] : outcomes) CHECK(outcome.error.empty());
   REQUIRE(outcomes[0].result);
   CHECK_FALSE(outcomes[1].result);
@@ -256,40 +257,40 @@ TEST_CASE("Workers that a cluster's launcher started meet in a folder and leave 
   const Rehearsal rehearsal = rehearse(scenario, small_dataset(scenario));
   CHECK(outcomes[0].result->parameter_hash == rehearsal.workers[0].parameter_hash);
   CHECK(outcomes[0].result->replicas_equal);
-  CHECK(fs::is_empty(folder.path));
+  CHECK(fs::is_empty(folder.path()));
 }
 
 TEST_CASE("A rank that never comes is named by all the others") {
-  Folder folder;
+  ScratchFolder folder;
   const Scenario scenario = scenario_of("dsgd", 4);
-  auto outcomes = run_cluster({{0, scenario}, {2, scenario}}, 4, folder.path, 0.5);
+  auto outcomes = run_cluster({{0, scenario}, {2, scenario}}, 4, folder.path().string(), 0.5);
   for (const int rank : {0, 2})
     CHECK_THAT(outcomes[rank].error,
                Catch::StartsWith("worker 1, worker 3 did not come within 0.5 s"));
-  CHECK(fs::is_empty(folder.path));
+  CHECK(fs::is_empty(folder.path()));
 }
 
 TEST_CASE("Workers with different scenarios are told the first difference before any message") {
-  Folder folder;
+  ScratchFolder folder;
   const Scenario scenario = scenario_of("dsgd", 2);
   Scenario other = scenario;
   other.batch_size = 5;
-  auto outcomes = run_cluster({{0, scenario}, {1, other}}, 2, folder.path, 10);
+  auto outcomes = run_cluster({{0, scenario}, {1, other}}, 2, folder.path().string(), 10);
   CHECK(outcomes[0].error ==
         "worker 1 runs something else: batch-size is 5 there and 4 on worker 0");
   CHECK(outcomes[1].error ==
         "worker 0 runs something else: batch-size is 4 there and 5 on worker 1");
-  CHECK(fs::is_empty(folder.path));
+  CHECK(fs::is_empty(folder.path()));
 }
 
 TEST_CASE("A folder that an earlier run has left full is refused") {
-  Folder folder;
-  fs::create_directories(folder.path + "/gradwire-7");
-  std::ofstream(folder.path + "/gradwire-7/hello-0") << "left behind";
+  ScratchFolder folder;
+  fs::create_directories(folder / "gradwire-7");
+  std::ofstream(folder / "gradwire-7/hello-0") << "left behind";
   const Scenario scenario = scenario_of("dsgd", 2);
-  auto outcomes = run_cluster({{0, scenario}}, 2, folder.path, 10);
+  auto outcomes = run_cluster({{0, scenario}}, 2, folder.path().string(), 10);
   CHECK_THAT(outcomes[0].error, Contains("already has an entry of worker 0"));
-  CHECK(fs::exists(folder.path + "/gradwire-7/hello-0"));
+  CHECK(fs::exists(folder / "gradwire-7/hello-0"));
 }
 
 TEST_CASE("A cluster's size must be the scenario's, and needs a folder") {

@@ -4,14 +4,14 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/real/folder.h"
+#include "tests/scratch.h"
 
 using namespace gradwire;
 namespace fs = std::filesystem;
 
 TEST_CASE("Everyone gets everyone's text, also of no length, and the folder goes with the last") {
-  const Folder folder;
-  const std::string meeting = folder.path + "/a/b";
+  const ScratchFolder folder;
+  const std::string meeting = folder / "a/b";
   const std::vector<std::string> texts{"zero", "", std::string("t\0wo", 5)};
   std::vector<std::vector<std::string>> got(3);
   {
@@ -28,8 +28,8 @@ TEST_CASE("Everyone gets everyone's text, also of no length, and the folder goes
 }
 
 TEST_CASE("An entry waits for its reader, and its owner removes it") {
-  const Folder folder;
-  const std::string meeting = folder.path + "/meeting";
+  const ScratchFolder folder;
+  const std::string meeting = folder / "meeting";
   Rendezvous reader(meeting, 0, 10);
   reader.put("address-0", "there");
   {
@@ -42,20 +42,20 @@ TEST_CASE("An entry waits for its reader, and its owner removes it") {
 }
 
 TEST_CASE("Workers that do not come in time are named") {
-  const Folder folder;
-  Rendezvous rendezvous(folder.path + "/meeting", 1, 0.02);
+  const ScratchFolder folder;
+  Rendezvous rendezvous(folder / "meeting", 1, 0.02);
   CHECK_THROWS_WITH(rendezvous.exchange("", 4),
                     Catch::StartsWith("worker 0, worker 2, worker 3 did not come within 0.02 s"));
 }
 
 TEST_CASE("An entry of another run is refused and left alone") {
-  const Folder folder;
-  std::ofstream(folder.path + "/hello-2") << "old";
+  const ScratchFolder folder;
+  std::ofstream(folder / "hello-2") << "old";
   {
-    Rendezvous rendezvous(folder.path, 2, 1);
+    Rendezvous rendezvous(folder.path().string(), 2, 1);
     CHECK_THROWS_WITH(rendezvous.put("hello-2", "new"), Catch::Contains("entry of worker 2"));
   }
-  CHECK(fs::exists(folder.path + "/hello-2"));
+  CHECK(fs::exists(folder / "hello-2"));
 }
 
 TEST_CASE("A folder that cannot be made is named") {

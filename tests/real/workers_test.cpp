@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/real/folder.h"
+#include "tests/scratch.h"
 
 using namespace gradwire;
 
@@ -51,8 +51,8 @@ TEST_CASE("Workers that go on after a failure are killed when the grace is over"
 }
 
 TEST_CASE("Workers die with the process that started them") {
-  const Folder folder;
-  const std::string file = folder.path + "/pid";
+  const ScratchFolder folder;
+  const std::string file = folder / "pid";
   const pid_t starter = fork();
   REQUIRE(starter >= 0);
   if (starter == 0) {

@@ -1,47 +1,31 @@
 // Small platforms written to a temporary file for the length of a test.
 #pragma once
 
-#include <unistd.h>
-
-#include <array>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <stdexcept>
 #include <string>
 
 #include "algorithms/scenario.h"
+#include "tests/scratch.h"
 
 namespace gradwire {
 
 class PlatformFile {
  public:
-  explicit PlatformFile(const std::string& content) {
-    std::string name = (std::filesystem::temp_directory_path() / "gradwire_XXXXXX.xml").string();
-    const int fd = mkstemps(name.data(), 4);
-    if (fd < 0) throw std::runtime_error("no temporary file");
-    close(fd);
-    path_ = name;
-    std::ofstream(path_) << content;
-  }
-  ~PlatformFile() { std::remove(path_.c_str()); }
-  PlatformFile(const PlatformFile&) = delete;
-  PlatformFile& operator=(const PlatformFile&) = delete;
+  explicit PlatformFile(const std::string& content) : file_("platform.xml", content) {}
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
 
   /// A scenario on it in which mathematics costs nothing.
   Scenario scenario(int workers) const {
     Scenario s;
-    s.platform = path_;
+    s.platform = path();
     s.workers = workers;
     s.compute.device_flop_per_s = INFINITY;
     return s;
   }
 
  private:
-  std::string path_;
+  ScratchFile file_;
 };
 
 inline std::string platform_xml(const std::string& content) {

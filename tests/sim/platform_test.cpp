@@ -266,8 +266,9 @@ TEST_CASE("links and hosts that fail, which passed the check and crashed the run
 
 TEST_CASE("a bandwidth profile must hold bandwidths above 0, and tiny ones are warned of") {
   const auto with_profile = [](const PlatformFile& profile) {
-    const std::string name = std::filesystem::path(profile.path()).filename().string();
-    return pair_xml(link_with("bandwidth_file=\"" + name + "\""));
+    const std::filesystem::path path(profile.path());  // relative to the platform's folder
+    const auto name = "../" / path.parent_path().filename() / path.filename();
+    return pair_xml(link_with("bandwidth_file=\"" + name.string() + "\""));
   };
   CHECK(
       complaint(with_profile(PlatformFile("# s byte/s\n0.0 1e8\n1 2e8\nPERIODICITY 2\n"))).empty());

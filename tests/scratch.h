@@ -1,4 +1,4 @@
-// Files of a test, removed with it, and a child process with its output.
+// Files and folders of a test, removed with it.
 #pragma once
 
 #include <unistd.h>
@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 
 namespace gradwire {
