@@ -64,6 +64,15 @@ TEST_CASE("a worker that writes its shared parameters leaves the others' alone")
   CHECK(a.model->parameters()[0].value(0, 0) == before);
 }
 
+TEST_CASE("a replica that has written its parameters steps from them, not from the others'") {
+  Replica a, b;
+  Replicas replicas(2);
+  together(a, b, [&](Replica& r) { replicas.join(*r.model, *r.optimizer); });
+  b.model->mutable_parameters()[0].value(0, 0) += 1;
+  together(a, b, [&](Replica& r) { replicas.step(0, *r.model, *r.optimizer, r.gradients); });
+  CHECK(a.model->parameters()[0].value(0, 0) + 1 == Approx(b.model->parameters()[0].value(0, 0)));
+}
+
 TEST_CASE("an update that fails does not leave the other workers waiting") {
   Replica a, b;
   a.gradients.pop_back();

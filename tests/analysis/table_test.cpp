@@ -70,6 +70,9 @@ TEST_CASE("a diverged algorithm is not marked as the fastest") {
   const std::string table = results_table({result("dsgd", 2, 0.2), r});
   CHECK_THAT(line_with(table, "200 ms"), Catch::StartsWith("* dsgd"));
   CHECK_THAT(line_with(table, "100 ms"), Catch::StartsWith("  dad"));
+  Result other = result("dsgd", 2, 0.2);
+  other.loss.back() = NAN;
+  CHECK_THAT(results_table({other, r}), !Catch::Contains("* dsgd") && !Catch::Contains("* dad"));
 }
 
 TEST_CASE("accuracy and AUC of the last evaluation have a column where there is one") {
