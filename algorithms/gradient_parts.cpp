@@ -141,18 +141,25 @@ void all_reduce_packed(Communicator& comm, std::span<Matrix* const> parts, AllRe
                        Wire wire) {
   const Index total = total_size(parts);
   if (total == 0 || comm.size() == 1) return;
+  if (parts.size() == 1) return all_reduce(comm, scalars(*parts.front()), wire);
+  // The parts give their memory up meanwhile: gradients are most of what many workers in one
+  // process hold.
   Matrix packed(1, total);
-  const bool values = comm.carries_data();
+  std::vector<Index> rows;
   Scalar* end = packed.data();
-  if (values)
-    for (const Matrix* part : parts) end = std::copy_n(part->data(), part->size(), end);
+  for (Matrix* part : parts) {
+    if (comm.carries_data()) end = std::copy_n(part->data(), part->size(), end);
+    rows.push_back(part->rows());
+    part->resize(0, part->cols());
+  }
   all_reduce(comm, scalars(packed), wire);
   const Scalar* begin = packed.data();
-  if (values)
-    for (Matrix* part : parts) {
-      std::copy_n(begin, part->size(), part->data());
-      begin += part->size();
-    }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Matrix& part = *parts[i];
+    part.resize(rows[i], part.cols());
+    if (comm.carries_data()) std::copy_n(begin, part.size(), part.data());
+    begin += part.size();
+  }
   comm.charge(Phase::kReduction, pass_work(total, 0, 4));
 }
 

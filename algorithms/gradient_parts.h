@@ -31,7 +31,7 @@ const LinearMap& map_of(const Model& model, const LayerTrace& trace);
 
 /// Takes the step's batch forward and back and forms this worker's gradients, times `factor`;
 /// `ready` hears of each parameter as soon as its gradient exists: last layer first, bias before
-/// weight.  The matrices stay where they are.
+/// weight.  The Matrix objects stay where they are.
 Gradients local_gradients(Worker& worker, double factor,
                           const std::function<void(int parameter, Matrix& gradient)>& ready = {});
 
@@ -57,7 +57,7 @@ void scale(Communicator& comm, std::span<Matrix* const> parts, double factor);
 void scale(Communicator& comm, Gradients& gradients, double factor);
 
 /// Sums the parts over the workers, in place, by one all-reduce of all of them back to back.
-/// Sends nothing where the parts have no elements.
+/// Sends nothing where the parts have no elements.  Several parts are moved: their data() changes.
 void all_reduce_packed(Communicator& comm, std::span<Matrix* const> parts, AllReduce all_reduce,
                        Wire wire = Wire::kFp32);
 

@@ -22,7 +22,9 @@ void open_standard_streams() {
 
 int main(int argc, char** argv) {
   open_standard_streams();
-  // Every step makes and drops matrices of megabytes: keep their pages.
+  // Every step makes and drops matrices of megabytes: keep their pages, and let the threads of all
+  // workers share them (few run at a time).
+  mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   gradwire::exit_on_interrupt();

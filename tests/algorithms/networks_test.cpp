@@ -2,6 +2,7 @@
 // linear maps.
 #include <catch2/catch.hpp>
 
+#include "models/random.h"
 #include "tests/algorithms/training_runs.h"
 
 using namespace gradwire;
@@ -33,37 +34,40 @@ TrainingRun run(const Network& network, const std::string& algorithm, int worker
   return run_training(scenario_of(network, algorithm, workers));
 }
 
-// What worker 0 of 2 sends in a step for the linear maps, scaled to a batch of 64: its activations,
-// factors or gradients, once.  Two examples are enough to count; nothing else is sent.
+// What worker 0 of 2 sends in a step of `batch_size` examples: its activations, factors or
+// gradients, once.
 struct Payload {
   double bytes_per_example = 0;
   double bytes = 0;
 };
 
-Payload payload(const std::string& model, const DataShape& shape, const std::string& algorithm) {
-  Dataset data{.name = "zeros",
+Payload payload(const std::string& model, const DataShape& shape, const std::string& algorithm,
+                Index batch_size = 2) {
+  const Index examples = 2 * batch_size;
+  Dataset data{.name = "points",
                .synthetic = true,
                .shape = shape,
-               .train = {Matrix::Constant(4, shape.features, Scalar(0.5)), {0, 1, 2, 3}},
+               .train = {Matrix(examples, shape.features), {}},
                .test = {}};
-  for (Index i = 0; i < 4; ++i) data.train.inputs(i, i) = 1;
+  RandomStream(1, Purpose::kSyntheticTensor).fill_normal(data.train.inputs);
+  for (Index i = 0; i < examples; ++i) data.train.labels.push_back(static_cast<int>(i));
   std::int64_t bytes = 0;
   run_in_process({.workers = 2}, [&](Communicator& comm) {
     const auto instance = make_algorithm(parse_algorithm_spec(algorithm));
     const auto network = make_model({.name = model, .bias = false}, shape, 1);
     const auto optimizer = make_optimizer({.name = "sgd", .learning_rate = 0.1});
-    BatchSource batches(data, 2, comm.rank(), 2, 1);
+    BatchSource batches(data, batch_size, comm.rank(), 2, 1);
     Worker worker{.comm = comm,
                   .model = *network,
                   .optimizer = *optimizer,
                   .batches = batches,
                   .seed = 1,
-                  .batch_size = 2,
-                  .global_batch = 4};
+                  .batch_size = batch_size,
+                  .global_batch = examples};
     instance->step(worker);
     if (comm.rank() == 0) bytes = comm.account().traffic.bytes_sent;
   });
-  return {static_cast<double>(bytes) / 2, static_cast<double>(bytes)};
+  return {static_cast<double>(bytes) / static_cast<double>(batch_size), static_cast<double>(bytes)};
 }
 
 double direct_parameters(const std::string& model, const DataShape& shape) {
@@ -136,17 +140,18 @@ TEST_CASE("Payloads of the authors' networks are those of their formulas, at bat
   struct Row {
     std::string model;
     DataShape shape;
-    double weights, dad_bytes;
+    double weights, dad_bytes, maps, widths;  // widths: inputs and outputs of all linear maps
   };
   const DataShape mnist{.features = 784, .classes = 10, .height = 28, .width = 28};
   const DataShape digits{.features = 93 * 13, .classes = 10, .steps = 93, .channels = 13};
   const DataShape cifar{
       .features = 3 * 224 * 224, .classes = 10, .channels = 3, .height = 224, .width = 224};
-  const auto [model, shape, weights, dad_bytes] = GENERATE_COPY(values<Row>({
-      {"mnistnet", mnist, 4360704, 4.0 * 64 * 8474},
-      {"gru", digits, 3195840, 4.0 * (64 * 93 * (13 + 192 + 64 + 192) + 64 * 7498)},
+  const auto [model, shape, weights, dad_bytes, maps, widths] = GENERATE_COPY(values<Row>({
+      {"mnistnet", mnist, 4360704, 4.0 * 64 * 8474, 5, 8474},
+      {"gru", digits, 3195840, 4.0 * (64 * 93 * (13 + 192 + 64 + 192) + 64 * 7498), 5, 461 + 7498},
       {"vit:patch=32", cifar, 2753792,
-       4.0 * 64 * (49 * (3072 + 128) + 12 * 50 * (4 * 256 + 2 * 640) + 138)},
+       4.0 * 64 * (49 * (3072 + 128) + 12 * 50 * (4 * 256 + 2 * 640) + 138), 74,
+       3200 + 12 * (4 * 256 + 2 * 640) + 138},
   }));
   CAPTURE(model);
   const double others = 4 * direct_parameters(model, shape);
@@ -154,6 +159,9 @@ TEST_CASE("Payloads of the authors' networks are those of their formulas, at bat
   CHECK(64 * payload(model, shape, "dad:direct=local").bytes_per_example == dad_bytes);
   CHECK(payload(model, shape, "dad").bytes ==
         payload(model, shape, "dad:direct=local").bytes + others);
+  // Factors of rank 3, before each map's the largest rank of all workers (four bytes).
+  const double rank3 = payload(model, shape, "rank-dad:rank=3,theta=0,direct=local", 4).bytes;
+  CHECK(rank3 == 4 * 3 * widths + 4 * maps);
   if (model == "vit:patch=32") {
     CHECK(std::round(dad_bytes / 1e6) == 394);
     CHECK(std::round(dad_bytes / (4 * weights)) == 36);
