@@ -1,5 +1,7 @@
 #include "algorithms/memory.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -80,7 +82,15 @@ std::string gib(double bytes) {
   return text.str();
 }
 
+void set_kept_bytes(int bytes) {
+  mallopt(M_MMAP_THRESHOLD, bytes);
+  mallopt(M_TRIM_THRESHOLD, bytes);
+}
+
 }  // namespace
+
+KeptPages::KeptPages() { set_kept_bytes(1 << 30); }
+KeptPages::~KeptPages() { set_kept_bytes(128 << 10); }  // glibc's default
 
 double estimate_memory_bytes(const Scenario& scenario, const Model& model, const Dataset& dataset) {
   if (!scenario.model.values) return 0;

@@ -1,4 +1,4 @@
-// How much memory a run's mathematics needs, and what the machine has left.
+// How much memory a run's mathematics needs, and what the machine has left; what freed memory becomes.
 #pragma once
 
 #include <filesystem>
@@ -6,6 +6,17 @@
 #include "algorithms/scenario.h"
 
 namespace gradwire {
+
+/// While it lives, freed matrices keep their pages: every step makes and drops megabytes.  Not for
+/// sizes alone, whose matrices have no pages: address space beyond the machine's memory, if kept,
+/// would forbid to fork.
+class KeptPages {
+ public:
+  KeptPages();
+  ~KeptPages();
+  KeptPages(const KeptPages&) = delete;
+  KeptPages& operator=(const KeptPages&) = delete;
+};
 
 /// Bytes of all workers in one process, within about a factor of two: per worker its gradient, one
 /// working copy, activations and deltas, with gradient_error four times the parameters more; the

@@ -12,6 +12,7 @@
 #include "algorithms/collectives.h"
 #include "algorithms/dry_run.h"
 #include "algorithms/in_process.h"
+#include "algorithms/memory.h"
 #include "algorithms/replicas.h"
 #include "models/cost_only.h"
 #include "models/metrics.h"
@@ -223,6 +224,7 @@ Rehearsal rehearse(const Scenario& scenario, const Dataset& dataset) {
       rehearsal.recording.workers.push_back(record_dry(rank, scenario.workers, train_one));
     return rehearsal;
   }
+  const KeptPages pages;
   run_in_process({.workers = scenario.workers,
                   .measure_cpu = measured,
                   .recordings = &rehearsal.recording.workers},

@@ -22,11 +22,7 @@ void open_standard_streams() {
 
 int main(int argc, char** argv) {
   open_standard_streams();
-  // Every step makes and drops matrices of megabytes: keep their pages, and let the threads of all
-  // workers share them (few run at a time).
-  mallopt(M_ARENA_MAX, 1);
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_ARENA_MAX, 1);  // the threads of all workers share freed pages; few run at a time
   gradwire::exit_on_interrupt();
   return gradwire::run_command_line(
       {argv + 1, argv + argc},

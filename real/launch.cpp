@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/memory.h"
 #include "algorithms/serial.h"
 #include "real/interface.h"
 #include "real/scheduling.h"
@@ -312,6 +313,7 @@ std::optional<Result> run_real(const Scenario& scenario, const Dataset& dataset,
   trained.gradient_error = false;  // would need every worker's gradient in one place
   const std::vector<std::string> reports =
       run_on_mesh(scenario.workers, agreement(scenario, dataset), options, [&](const Mesh& mesh) {
+        const KeptPages pages;
         WorkerReport report{
             .outcome = train(*mesh.comm, trained, dataset, options.hook, nullptr, options.start),
             .steps = mesh.comm->steps(),

@@ -68,6 +68,15 @@ TEST_CASE("ResNet-50 all-reduces its 25557032 gradients, with values or without"
   CHECK(report["results"][1]["bytes_sent_per_worker"].get<double>() < 4.0 * 25557032 / 10);
 }
 
+TEST_CASE("sizes alone of a model beyond the memory do not keep us from forking") {
+  report_of({"--model", "mlp:4-2", "--dataset", "synthetic:4x2"});  // keeps pages
+  for (int i = 0; i < 2; ++i) {
+    const json report = report_of({"--model", "table:llama-7b", "--math", "none", "--batch-size",
+                                   "1", "--algorithm", "dsgd"});
+    CHECK(report["results"][0]["bytes_sent_per_worker"].get<double>() == 4.0 * 6738415616);
+  }
+}
+
 TEST_CASE("times given per layer are the compute time") {
   const ScratchFile file("t.json",
                          R"([{"name": "a", "shape": [40, 24], "fwd_us": 100, "bwd_us": 300},
