@@ -9,11 +9,10 @@ mkdir -p "$out"
 cxx=${CXX:-clang++}
 flags="-std=c++20 -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
   -I. -isystem /usr/include/eigen3 -DGRADWIRE_TABLES_DIR=\"$PWD/models/tables\""
-for source in dataset dataset_formats byte_reader idx cifar time_series text synthetic random \
-  layer_table table_file safetensors; do
-  [ "$out/$source.o" -nt "models/$source.cpp" ] ||
-    $cxx $flags -c "models/$source.cpp" -o "$out/$source.o"
-done
+printf '%s\n' dataset dataset_formats byte_reader idx cifar time_series text synthetic random \
+  layer_table table_file safetensors |
+  xargs -P "$(nproc)" -I{} sh -c '[ "$1/{}.o" -nt "models/{}.cpp" ] ||
+    $2 $3 -c "models/{}.cpp" -o "$1/{}.o"' sh "$out" "$cxx" "$flags"
 for harness in tests/fuzz/*_fuzz.cpp; do
   name=$(basename "$harness" .cpp)
   $cxx $flags -fsanitize=fuzzer,address,undefined "$harness" "$out"/*.o -lz -o "$out/$name"
