@@ -25,29 +25,24 @@ ByteCost byte_cost(const Stream& stream, double bit_per_s) {
           .receive_s = stream.receive_cpu_s / stream.bytes};
 }
 
-// Of the least disturbed tenth: what else runs on the machine is no part of a message.
-double undisturbed(std::vector<double> values) {
-  const auto tenth = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 10);
-  std::nth_element(values.begin(), tenth, values.end());
-  return *tenth;
-}
-
-// Streams say how a message's time divides between its ends, and what bytes cost at each rate.
+// What bytes cost at each rate is for streams to say.  Of what short messages cost, both ends do a
+// part while the message is on its way or has arrived: their one-way time says how much is not.
 void fit_messages(const CalibrationSamples& samples, Calibration& c) {
-  std::vector<double> bytes, cpu_s, excess_s;
+  std::vector<double> bytes, cpu_s, one_way_s;
   for (const PingPong& p : samples.messages) {
     bytes.push_back(p.bytes);
     cpu_s.push_back(p.cpu_s);
   }
   const Line line = fit_line(bytes, cpu_s);
+  for (const PingPong& p : samples.messages)
+    if (p.bytes <= kShort_bytes) one_way_s.push_back(median(p.one_way_s) - line.slope * p.bytes);
+  const double in_the_way_s = std::clamp(median(one_way_s), 0.0, line.intercept);
+  c.latency_s = std::max(0.0, median(one_way_s) - line.intercept);
+  c.background_s = (line.intercept - in_the_way_s) / 2;
   const Stream& shortest = samples.streams.front();
   const double both_s = shortest.send_cpu_s + shortest.receive_cpu_s;
-  c.send_s = both_s > 0 ? line.intercept * shortest.send_cpu_s / both_s : line.intercept / 2;
-  c.receive_s = line.intercept - c.send_s;
-  for (const PingPong& p : samples.messages)
-    if (p.bytes <= kShort_bytes)
-      excess_s.push_back(undisturbed(p.one_way_s) - line.intercept - line.slope * p.bytes);
-  c.latency_s = std::max(0.0, median(excess_s));
+  c.send_s = in_the_way_s * (both_s > 0 ? shortest.send_cpu_s / both_s : 0.5);
+  c.receive_s = in_the_way_s - c.send_s;
   for (const ShapedSamples& s : samples.shaped)
     c.byte_costs.push_back(byte_cost(s.one_way, s.bit_per_s));
   const Stream& longest = samples.streams.back();
@@ -89,9 +84,9 @@ ordered_json fits_json(const CalibrationSamples& samples, const Calibration& c) 
   std::vector<double> cpu_s, cpu_fit_s, one_way_s, one_way_fit_s;
   for (const PingPong& p : samples.messages) {
     cpu_s.push_back(p.cpu_s);
-    cpu_fit_s.push_back(c.send_s + c.receive_s +
+    cpu_fit_s.push_back(c.send_s + c.receive_s + 2 * c.background_s +
                         p.bytes * (c.byte_costs.back().send_s + c.byte_costs.back().receive_s));
-    one_way_s.push_back(undisturbed(p.one_way_s));
+    one_way_s.push_back(median(p.one_way_s));
     one_way_fit_s.push_back(predicted_one_way_s(c, p.bytes));
   }
   std::vector<double> goodput, goodput_fit;
@@ -157,6 +152,7 @@ Calibration fit(const CalibrationSamples& samples) {
   Calibration c;
   c.cores = samples.cores;
   c.one_machine = samples.one_machine;
+  c.pinned = samples.pinned;
   fit_messages(samples, c);
   fit_shares(samples, c);
   c.rendezvous = true;  // as Gloo's source says, unless seen otherwise

@@ -31,6 +31,7 @@ struct CalibrationSamples {
   std::string network;  ///< lab, loopback or cluster
   int cores = 1;
   bool one_machine = false;
+  bool pinned = false;
   std::vector<PingPong> messages;  ///< over a network without limits of its own
   std::vector<Stream> streams;     ///< likewise, one way
   std::vector<ShapedSamples> shaped;

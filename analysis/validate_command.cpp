@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <ostream>
 #include <set>
 
@@ -23,6 +24,7 @@
 #include "analysis/validate.h"
 #ifdef GRADWIRE_WITH_GLOO
 #include "analysis/local_network.h"
+#include "real/foreign_load.h"
 #include "real/launch.h"
 #include "sim/calibration.h"
 #include "sim/simulate.h"
@@ -179,16 +181,18 @@ class Validation {
       }
       progress.update("round " + std::to_string(round + 1) + ", " + key,
                       static_cast<double>(i) / static_cast<double>(cases_.size()));
-      const Dataset& dataset = datasets_.of(s);
       const NetLab* lab = network_.of(s);
       if (lab == nullptr)
         throw std::runtime_error("no network lab, nothing to validate in: " + network_.obstacle());
       if (const std::string complaint = network_.complaint(); !complaint.empty())
         warnings.insert(complaint);
-      ValidationRun done{.key = key, .round = round, .measured_s = {}, .predicted_s = {}};
-      done.predicted_s = predict(s, calibration_, dataset);
-      done.measured_s = measure(s, gradwire::summarize(done.predicted_s).median, dataset, *lab);
-      results_.add(done);
+      const auto done = run_undisturbed(s, round, *lab);
+      if (done)
+        results_.add(*done);
+      else
+        warnings.insert(
+            "other processes compute here: cases are left out, of which the same "
+            "command measures again");
     }
   }
 
@@ -201,6 +205,20 @@ class Validation {
   }
 
  private:
+  // Nothing if whatever else runs on the machine does not leave it alone.
+  std::optional<ValidationRun> run_undisturbed(const Scenario& s, int round, const NetLab& lab) {
+    const Dataset& dataset = datasets_.of(s);
+    bool disturbed = false;
+    ValidationRun done = measure_undisturbed(2, disturbed, [&] {
+      ValidationRun run{.key = case_key(s), .round = round, .measured_s = {}, .predicted_s = {}};
+      run.predicted_s = predict(s, calibration_, dataset);
+      run.measured_s = measure(s, gradwire::summarize(run.predicted_s).median, dataset, lab);
+      return run;
+    });
+    if (!disturbed) return done;
+    return std::nullopt;
+  }
+
   bool is_slow(const Scenario& s) const {
     return gradwire::summarize(results_.of(s).measured_s).median > kSlowBatch_s;
   }

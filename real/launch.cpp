@@ -165,6 +165,7 @@ std::vector<std::string> run_here(const MeshOptions& common, const RealOptions& 
     if (options.prepare) options.prepare(rank);
     if (options.lab != nullptr) {
       options.lab->enter(rank);
+      stay_on_core_of(rank);
       mesh.interface = NetLab::kInterface;
       mesh.messages_first = true;
     }

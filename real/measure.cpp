@@ -13,6 +13,7 @@
 #include "algorithms/spi.h"
 #include "models/model.h"
 #include "models/random.h"
+#include "real/scheduling.h"
 #include "real/workers.h"
 
 namespace gradwire {
@@ -253,7 +254,8 @@ double measure_send_wait(Communicator& comm, std::size_t bytes) {
 }
 
 ComputeRates measure_compute(int cores) {
-  const auto all = run_workers(cores, 1, [](int /*rank*/) {
+  const auto all = run_workers(cores, 1, [](int rank) {
+    stay_on_core_of(rank);
     ByteWriter out;
     out.put_array(product_rates());
     out.put_array(memory_rates());

@@ -56,6 +56,7 @@ Calibration from_json(const ordered_json& file) {
   Calibration c;
   c.cores = static_cast<int>(number(p, "cores", 1, 1e6));
   c.one_machine = truth(p, "one_machine");
+  c.pinned = truth(p, "pinned");
   c.latency_s = number(p, "latency_s", 0);
   c.payload_share = number(p, "payload_share", 1e-3, 1);
   c.acknowledgement_share = number(p, "acknowledgement_share", 0, 1);
@@ -63,6 +64,7 @@ Calibration from_json(const ordered_json& file) {
   c.send_buffer_bytes = number(p, "send_buffer_bytes", 0);
   c.send_s = number(p, "send_s", 0);
   c.receive_s = number(p, "receive_s", 0);
+  c.background_s = number(p, "background_s", 0);
   double previous = 0;
   for (const ordered_json& row : list(p, "byte_costs"))
     c.byte_costs.push_back({.bit_per_s = previous = rate(row, "bit_per_s", previous),
@@ -122,6 +124,7 @@ ordered_json to_json(const Calibration& c) {
     buckets.push_back({{"up_to_bit_per_s", bucket.up_to_bit_per_s}, {"bytes", bucket.bytes}});
   return {{"cores", c.cores},
           {"one_machine", c.one_machine},
+          {"pinned", c.pinned},
           {"latency_s", c.latency_s},
           {"payload_share", c.payload_share},
           {"acknowledgement_share", c.acknowledgement_share},
@@ -129,6 +132,7 @@ ordered_json to_json(const Calibration& c) {
           {"send_buffer_bytes", c.send_buffer_bytes},
           {"send_s", c.send_s},
           {"receive_s", c.receive_s},
+          {"background_s", c.background_s},
           {"byte_costs", std::move(costs)},
           {"token_buckets", std::move(buckets)},
           {"flop_per_s", c.flop_per_s},

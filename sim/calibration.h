@@ -25,13 +25,15 @@ struct TokenBucket {
 struct Calibration {
   int cores = 1;                     ///< of a machine
   bool one_machine = false;          ///< all workers compute on one machine, else each host is one
+  bool pinned = false;               ///< there worker w stays on core w mod cores
   double latency_s = 0;              ///< of a message beyond the platform's and its processor time
   double payload_share = 1;          ///< of a link's rate, what payload gets; the rest are headers
   double acknowledgement_share = 0;  ///< bytes that go back per byte of payload
   bool rendezvous = false;  ///< payload waits for the receiver's note, which travels as payload
   double send_buffer_bytes = 0;  ///< what the system takes of a message before it has left
-  double send_s = 0;             ///< processor time of a message beside that of its bytes
+  double send_s = 0;  ///< processor time of a message beside that of its bytes, in its way
   double receive_s = 0;
+  double background_s = 0;                 ///< and what each end spends meanwhile or afterwards
   std::vector<ByteCost> byte_costs;        ///< by rising rate, at least one
   std::vector<TokenBucket> token_buckets;  ///< by rising rate
   double flop_per_s = 50e9;                ///< of one core, matrix products
@@ -49,7 +51,7 @@ Calibration read_calibration(const std::string& path);
 nlohmann::ordered_json to_json(const Calibration& calibration);
 
 /// Goes up when a file of before would mean something else.
-inline constexpr int kCalibrationVersion = 1;
+inline constexpr int kCalibrationVersion = 2;
 inline constexpr const char* kCalibrationFormat = "gradwire calibration";
 
 /// The file that a network model `calibrated:FILE` names; empty for other models.

@@ -24,13 +24,15 @@ GlooTransport::GlooTransport(Calibration calibration, const LoadedPlatform& plat
       platform_(platform),
       up_(static_cast<std::size_t>(workers)),
       down_(static_cast<std::size_t>(workers)) {
-  const int machines = calibration_.one_machine ? 1 : workers;
+  const Calibration& c = calibration_;
+  const int machines = !c.one_machine ? workers : c.pinned ? c.cores : 1;
   for (int m = 0; m < machines; ++m)
-    machines_.push_back(std::make_unique<Cores>(calibration_.cores));
+    machines_.push_back(std::make_unique<Cores>(c.one_machine && c.pinned ? 1 : c.cores));
 }
 
 Cores& GlooTransport::cores_of(int worker) {
-  if (calibration_.one_machine) return *machines_.front();
+  if (calibration_.one_machine)
+    return *machines_[static_cast<std::size_t>(worker) % machines_.size()];
   return *machines_[platform_.host_index(worker)];
 }
 
@@ -154,6 +156,7 @@ void GlooTransport::transfer(Stream& stream, const Handle& message) {
   release_ports(stream);
   message->left_s = now_s();
   message->left->release();
+  cores_of(stream.from).run(calibration_.background_s, Urgency::kMessages);
 }
 
 void GlooTransport::run_receiving_end(Stream& stream) {
@@ -168,6 +171,7 @@ void GlooTransport::run_receiving_end(Stream& stream) {
     if (arrival_s > now_s()) s4u::this_actor::sleep_until(arrival_s);
     cores.run(calibration_.receive_s, Urgency::kMessages);
     message->arrived->release();
+    cores.run(calibration_.background_s, Urgency::kMessages);
   }
 }
 

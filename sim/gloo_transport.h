@@ -87,8 +87,8 @@ class GlooTransport {
 
   Calibration calibration_;
   const LoadedPlatform& platform_;
-  std::vector<std::unique_ptr<Cores>> machines_;
-  std::vector<Bucket> up_, down_;  // by worker
+  std::vector<std::unique_ptr<Cores>> machines_;  // or single cores, where workers are pinned
+  std::vector<Bucket> up_, down_;                 // by worker
   std::map<std::pair<int, int>, std::unique_ptr<Stream>> streams_;
 };
 

@@ -53,6 +53,7 @@ TEST_CASE("A calibration recovers what its samples were made of", "[calibrate]")
   CHECK(c.send_s == Approx(20e-6));
   CHECK(c.receive_s == Approx(30e-6));
   CHECK(c.latency_s == Approx(10e-6));
+  CHECK(c.background_s == Approx(0).margin(1e-12));
   REQUIRE(c.byte_costs.size() == 2);
   CHECK(c.byte_costs[0].send_s == Approx(4e-9));
   CHECK(c.byte_costs[1].receive_s == Approx(2e-9));
@@ -61,6 +62,17 @@ TEST_CASE("A calibration recovers what its samples were made of", "[calibrate]")
   CHECK(c.rendezvous);
   CHECK(c.send_buffer_bytes == Approx(1e6 - 0.5 * 1e6 * 0.95));
   CHECK(c.flop_per_s == 2e10);
+}
+
+TEST_CASE("Processor time beyond a short message's one-way time is in the background",
+          "[calibrate]") {
+  CalibrationSamples s = ideal_samples();
+  for (PingPong& p : s.messages) p.one_way_s.assign(3, 40e-6 + 3e-9 * p.bytes);
+  const Calibration c = fit(s);
+  CHECK(c.latency_s == 0);
+  CHECK(c.send_s == Approx(16e-6));  // 2 of 5, as streams share it
+  CHECK(c.receive_s == Approx(24e-6));
+  CHECK(c.background_s == Approx(5e-6));
 }
 
 TEST_CASE("An eager transport is told from one with a rendezvous", "[calibrate]") {

@@ -14,6 +14,7 @@ Calibration unlike_the_default() {
   Calibration c;
   c.cores = 3;
   c.one_machine = true;
+  c.pinned = true;
   c.latency_s = 1e-5;
   c.payload_share = 0.95;
   c.acknowledgement_share = 0.02;
@@ -21,6 +22,7 @@ Calibration unlike_the_default() {
   c.send_buffer_bytes = 1e6;
   c.send_s = 2e-5;
   c.receive_s = 3e-5;
+  c.background_s = 1e-5;
   c.byte_costs = {{.bit_per_s = 1e8, .send_s = 1e-9, .receive_s = 4e-9},
                   {.bit_per_s = 1e10, .send_s = 3e-9, .receive_s = 2e-9}};
   c.token_buckets = {{.up_to_bit_per_s = 2e8, .bytes = 1e4},
@@ -73,7 +75,7 @@ TEST_CASE("A bad calibration file is refused with its name, key and value", "[ca
   }
   ordered_json bad = good;
   bad["version"] = 0;
-  refused(bad, "version 0 is not 1");
+  refused(bad, "version 0 is not 2");
   bad = good;
   bad["format"] = "another";
   refused(bad, "format");

@@ -165,6 +165,31 @@ TEST_CASE("Workers of one machine share its cores, those of several do not", "[t
   CHECK(last_end_s() == nearly(1 + 0.75));
 }
 
+TEST_CASE("Pinned workers wait for their own core though another is idle", "[transport]") {
+  Calibration c = free_calibration();
+  c.cores = 2;
+  c.one_machine = true;
+  c.pinned = true;
+  const auto ends_s =
+      end_times_s(c, 4, [](Communicator& comm) { compute(comm, comm.rank() % 2 == 0 ? 1 : 0.25); });
+  CHECK(ends_s[0] == nearly(2));
+  CHECK(ends_s[2] == nearly(2));
+  CHECK(ends_s[1] == nearly(0.5));
+}
+
+TEST_CASE("What a message costs in the background delays mathematics, not the message",
+          "[transport]") {
+  Calibration c = free_calibration();
+  c.one_machine = true;
+  c.background_s = 0.1;
+  const auto ends_s = end_times_s(c, 3, [](Communicator& comm) {
+    if (comm.rank() == 2) return compute(comm, 1);  // on the one core
+    comm.wait(comm.rank() == 0 ? send(comm, 1) : receive(comm, 0));
+  });
+  CHECK(ends_s[1] == nearly(kL + kTransfer_s));
+  CHECK(ends_s[2] == nearly(1.2));  // both ends'
+}
+
 TEST_CASE("Messages come before mathematics on the cores that both need", "[transport]") {
   Calibration c = free_calibration();
   c.one_machine = true;
