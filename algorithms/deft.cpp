@@ -3,10 +3,11 @@
 // selections are disjoint and a worker's exact top-k covers about d / N values.
 //
 // Every step each worker takes the norms of all pieces of its own memory and the counts that follow
-// (deft_counts).  Worker step mod N packs the pieces into N bins by the cost size log2 count
-// (lpt_bins) and broadcasts the bins: N + L int32.  Worker r selects in bin (step + r) mod N by its
-// own counts.  Pieces that give all their values on the packing worker are in no bin: everyone
-// sends them, without an index.
+// (deft_counts): a pass over all d values, in the authors' code as well, that does not become
+// cheaper with N as the selection does.  Worker step mod N packs the pieces into N bins by the cost
+// size log2 count (lpt_bins) and broadcasts the bins: N + L int32.  Worker r selects in bin (step +
+// r) mod N by its own counts.  Pieces that give all their values on the packing worker are in no
+// bin: everyone sends them, without an index.
 //
 // Bytes per worker and step: the broadcast (binomial, 4(N + L) a message), (N-1)(8 + u max k_r),
 // and 2(N-1)/N w |U| with U the union and the pieces sent whole.  Flops: norms 2d, top-k of the
@@ -55,12 +56,6 @@ class Deft final : public Sparsifier {
     std::vector<std::size_t> mine;   // pieces that this worker selects from, ascending
     std::vector<std::size_t> whole;  // pieces that everyone sends whole
   };
-
-  static double norm(std::span<const Scalar> values) {
-    double squares = 0;
-    for (const double x : values) squares += x * x;
-    return std::sqrt(squares);
-  }
 
   void append(Coordinates& out, std::size_t p, const Coordinates& within) const {
     for (const std::uint32_t i : within) out.push_back(static_cast<std::uint32_t>(bounds_[p]) + i);

@@ -90,13 +90,23 @@ std::vector<std::size_t> deft_counts(std::span<const double> norms,
   std::vector<std::size_t> counts(norms.size());
   auto k_left = static_cast<double>(k);
   double norm_left = std::accumulate(norms.begin(), norms.end(), 0.0);
-  for (const std::size_t piece : descending(norms)) {
-    const auto size = static_cast<double>(bounds[piece + 1] - bounds[piece]);
+  const std::vector<std::size_t> order = descending(norms);
+  const auto size_of = [&](std::size_t piece) {
+    return static_cast<double>(bounds[piece + 1] - bounds[piece]);
+  };
+  for (const std::size_t piece : order) {
+    const double size = size_of(piece);
     const double share = norm_left > 0 ? std::floor(k_left * norms[piece] / norm_left) : 0;
     const double count = share >= 1 ? std::min(share, size) : 1;  // 1 for NaN, too
     counts[piece] = static_cast<std::size_t>(count);
     k_left -= count;
     norm_left -= norms[piece];
+  }
+  for (const std::size_t piece : order) {
+    if (k_left <= 0) break;
+    const double more = std::min(k_left, size_of(piece) - static_cast<double>(counts[piece]));
+    counts[piece] += static_cast<std::size_t>(more);
+    k_left -= more;
   }
   return counts;
 }

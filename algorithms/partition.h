@@ -59,8 +59,9 @@ class BlockPartition {
 std::vector<std::size_t> deft_pieces(std::span<const std::size_t> tensors, int n);
 
 /// How many of k coordinates each piece gives, in proportion to its norm, at least one and at most
-/// its size: by descending norm floor(k' norm / norm'), k' and norm' what is left over.  The sum is
-/// at most k + the number of pieces.
+/// its size: by descending norm floor(k' norm / norm'), k' and norm' what is left over; what then
+/// still is left goes to the largest norms that have room.  The sum is at least k (or all there is)
+/// and at most k + the number of pieces.
 std::vector<std::size_t> deft_counts(std::span<const double> norms,
                                      std::span<const std::size_t> bounds, std::size_t k);
 

@@ -10,6 +10,10 @@
 #include <string>
 #include <type_traits>
 
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
 namespace gradwire {
 
 namespace {
@@ -28,35 +32,58 @@ std::size_t count(const Scalar* values, std::size_t n, Key floor) {
   return found;
 }
 
-// One bit per value of a chunk: its key reaches the floor.
-std::uint64_t hits(const Scalar* chunk, Key floor) {
-  std::array<std::uint8_t, kChunk> hit;
-  for (std::size_t i = 0; i < kChunk; ++i)
-    hit[i] = static_cast<std::uint8_t>(key_of(chunk[i]) >= floor);
-  std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < kChunk; i += 8) {
-    std::uint64_t bytes = 0;
-    for (std::size_t j = 0; j < 8; ++j) bytes |= std::uint64_t{hit[i + j]} << (8 * j);
-    bits |= (bytes * 0x0102040810204080U >> 56U) << i;  // gathers the low bits of eight bytes
+// Writes the coordinates, counted from `first`, of the keys from `floor` up to `out`, which has
+// room for n + 16; returns how many.
+std::size_t append(const Scalar* values, std::size_t n, Key floor, std::uint32_t first,
+                   std::uint32_t* out) {
+  std::size_t found = 0;
+  std::size_t i = 0;
+#if defined(__AVX512F__) && !defined(GRADWIRE_DOUBLE)
+  const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
+  const __m512i least = _mm512_set1_epi32(static_cast<int>(floor));
+  __m512i indices =
+      _mm512_add_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                       _mm512_set1_epi32(static_cast<int>(first)));
+  for (; i + 16 <= n; i += 16) {
+    const __m512i keys = _mm512_and_epi32(_mm512_loadu_si512(values + i), magnitude);
+    const __mmask16 hits = _mm512_cmpge_epu32_mask(keys, least);
+    _mm512_storeu_si512(out + found, _mm512_maskz_compress_epi32(hits, indices));
+    found += static_cast<std::size_t>(std::popcount(hits));
+    indices = _mm512_add_epi32(indices, _mm512_set1_epi32(16));
   }
-  return bits;
+#endif
+  while (i < n) {
+    const std::size_t end = std::min(n, i + kChunk);
+    if (count(values + i, end - i, floor) == 0) i = end;  // counting is fastest
+    for (; i < end; ++i) {  // without a branch that could be mispredicted
+      out[found] = first + static_cast<std::uint32_t>(i);
+      found += static_cast<std::size_t>(key_of(values[i]) >= floor);
+    }
+  }
+  return found;
 }
 
-// Coordinates of the keys from `floor` up.  Most chunks have none: count first, which is fastest.
+// Coordinates of the keys from `floor` up.
 Coordinates collect(std::span<const Scalar> values, Key floor, std::size_t expected) {
+  constexpr std::size_t kBlock = 4096;
+  std::array<std::uint32_t, kBlock + 16> found;
   Coordinates out;
   out.reserve(expected);
-  const std::size_t whole = values.size() - values.size() % kChunk;
-  for (std::size_t begin = 0; begin < whole; begin += kChunk) {
-    const Scalar* chunk = values.data() + begin;
-    if (count(chunk, kChunk, floor) == 0) continue;
-    for (std::uint64_t bits = hits(chunk, floor); bits != 0; bits &= bits - 1)
-      out.push_back(static_cast<std::uint32_t>(begin) +
-                    static_cast<std::uint32_t>(std::countr_zero(bits)));
+  for (std::size_t begin = 0; begin < values.size(); begin += kBlock) {
+    const std::size_t n = append(values.data() + begin, std::min(kBlock, values.size() - begin),
+                                 floor, static_cast<std::uint32_t>(begin), found.data());
+    out.insert(out.end(), found.data(), found.data() + n);
   }
-  for (std::size_t i = whole; i < values.size(); ++i)
-    if (key_of(values[i]) >= floor) out.push_back(static_cast<std::uint32_t>(i));
   return out;
+}
+
+// About how many keys reach the floor, and somewhat more: from one chunk of every 64 Ki values.
+std::size_t estimate(std::span<const Scalar> values, Key floor) {
+  std::size_t chunks = 0;
+  std::size_t found = 0;
+  for (std::size_t begin = 0; begin + kChunk <= values.size(); begin += 65536, ++chunks)
+    found += count(values.data() + begin, kChunk, floor);
+  return chunks == 0 ? values.size() : values.size() / (chunks * kChunk) * (found + found / 8 + 1);
 }
 
 // A key that at least k values reach (0 < k < d), and how many: a bin edge of the histogram over
@@ -90,13 +117,12 @@ Coordinates all_coordinates(std::size_t d) {
   return all;
 }
 
-struct Moments {
-  double mean;
-  double sigma;
-};
-Moments moments(std::span<const Scalar> values) {
-  double sum = 0;
+struct Sums {
+  double values = 0;
   double squares = 0;
+};
+Sums sums(std::span<const Scalar> values) {
+  Sums total;
   constexpr std::size_t kLanes = 16;  // independent sums, in a fixed order
   std::array<double, kLanes> s{};
   std::array<double, kLanes> q{};
@@ -113,12 +139,10 @@ Moments moments(std::span<const Scalar> values) {
     q[0] += x * x;
   }
   for (std::size_t l = 0; l < kLanes; ++l) {
-    sum += s[l];
-    squares += q[l];
+    total.values += s[l];
+    total.squares += q[l];
   }
-  const auto n = static_cast<double>(values.size());
-  const double mean = sum / n;
-  return {mean, std::sqrt(std::max(0.0, squares / n - mean * mean))};
+  return total;
 }
 
 Work pass(std::size_t n, double flops_each, double accesses_each) {
@@ -176,7 +200,8 @@ Selection top_k(std::span<const Scalar> values, std::size_t k, SelectionCost cos
 }
 
 Selection at_least(std::span<const Scalar> values, Scalar threshold) {
-  Selection result{collect(values, key_of(threshold), values.size() / 64), {}};
+  const Key floor = key_of(threshold);
+  Selection result{collect(values, floor, estimate(values, floor)), {}};
   result.work = pass(values.size(), 1, 1) + pass(result.indices.size(), 1, 1);
   return result;
 }
@@ -193,10 +218,12 @@ GaussianSelection gaussian_k(std::span<const Scalar> values, std::size_t k) {
   const std::size_t d = values.size();
   if (k == 0 || d == 0) return {};
   if (k >= d) return {{all_coordinates(d), {}}, 0};
-  const Moments m = moments(values);
+  const Sums total = sums(values);
+  const auto n = static_cast<double>(d);
+  const double mean = total.values / n;
+  const double sigma = std::sqrt(std::max(0.0, total.squares / n - mean * mean));
   const auto target = static_cast<double>(k);
-  double threshold =
-      std::abs(m.mean) + normal_quantile(1 - target / (2 * static_cast<double>(d))) * m.sigma;
+  double threshold = std::abs(mean) + normal_quantile(1 - target / (2 * n)) * sigma;
   Work work = pass(d, 4, 1);
   // Above 0, so that zeros are never sent.
   const auto rounded = [&] {
@@ -238,6 +265,8 @@ Selection random_block(std::size_t d, std::size_t k, RandomStream stream) {
     result.indices[i] = static_cast<std::uint32_t>(i < wrapped ? i : begin + (i - wrapped));
   return result;
 }
+
+double norm(std::span<const Scalar> values) { return std::sqrt(sums(values).squares); }
 
 double normal_quantile(double p) {
   double low = -40;

@@ -80,6 +80,9 @@ Selection random_k(std::size_t d, std::size_t k, RandomStream stream);
 /// min(k, d) neighbouring coordinates from a uniformly drawn start, around the end if need be.
 Selection random_block(std::size_t d, std::size_t k, RandomStream stream);
 
+/// Euclidean norm.
+double norm(std::span<const Scalar> values);
+
 /// x with Phi(x) = p for the standard normal distribution, 0 < p < 1.
 double normal_quantile(double p);
 

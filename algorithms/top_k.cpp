@@ -83,10 +83,9 @@ class Dgc final : public TopK {
  private:
   Scalar clipping(std::span<const Scalar> gradient, int workers) const {
     if (clip_ == 0) return 1;
-    double squares = 0;
-    for (const double x : gradient) squares += x * x;
+    const double length = norm(gradient);
     const double largest = clip_ / std::sqrt(static_cast<double>(workers));
-    return squares > largest * largest ? static_cast<Scalar>(largest / std::sqrt(squares)) : 1;
+    return length > largest ? static_cast<Scalar>(largest / length) : 1;
   }
 
   Scalar momentum_;

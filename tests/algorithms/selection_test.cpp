@@ -94,7 +94,7 @@ TEST_CASE("What top-k leaves is at most (1 - k/d) of the energy", "[selection]")
 }
 
 TEST_CASE("A threshold selects all that reach it, in order", "[selection]") {
-  for (const std::size_t d : {1U, 63U, 64U, 130U, 2000U}) {
+  for (const std::size_t d : {1U, 63U, 64U, 130U, 2000U, 4096U, 9001U, 70000U}) {
     const auto values = normal_values(d, 10 + d);
     for (const Scalar threshold : {Scalar{0}, Scalar{0.5}, Scalar{2}, Scalar{100}}) {
       Coordinates expected;
@@ -184,4 +184,11 @@ TEST_CASE("The sort model charges d log2 k, the scan model O(d)", "[selection]")
   CHECK(scan.memory_bytes == 2 * 1000 * sizeof(Scalar));
   CHECK(top_k(normal_values(1000, 1), 16, SelectionCost::kSort).work.flops == sort(1000, 16));
   CHECK_THROWS_AS(parse_selection_cost("heap"), std::invalid_argument);
+}
+
+TEST_CASE("The norm of a sequence is Euclidean, whatever its length", "[selection]") {
+  CHECK(norm({}) == 0);
+  CHECK(norm(std::vector<Scalar>{3, -4}) == 5);
+  for (const std::size_t d : {15U, 16U, 17U, 1000U})
+    CHECK(norm(std::vector<Scalar>(d, Scalar{2})) == Approx(2 * std::sqrt(static_cast<double>(d))));
 }

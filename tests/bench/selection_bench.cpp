@@ -1,5 +1,6 @@
 // What selection costs on one core: 10 million normal values, whole or a worker's share of them.
 #include <benchmark/benchmark.h>
+#include <malloc.h>
 
 #include <bit>
 #include <cmath>
@@ -20,6 +21,10 @@ std::vector<Scalar> normal_values(std::size_t d) {
 }
 
 constexpr std::size_t kLarge = 10'000'000;
+
+// Results keep their pages, as in the program: else the scans measure page faults.
+const bool kKeepsPages =
+    mallopt(M_MMAP_THRESHOLD, 1 << 30) == 1 && mallopt(M_TRIM_THRESHOLD, 1 << 30) == 1;
 
 void report_bandwidth(benchmark::State& state, std::size_t bytes) {
   state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
@@ -124,6 +129,13 @@ void deft_selection(benchmark::State& state) {
           top_k(std::span(values).subspan(bounds[p], bounds[p + 1] - bounds[p]), counts[p]));
 }
 BENCHMARK(deft_selection)->RangeMultiplier(4)->Range(1, 64)->Unit(benchmark::kMicrosecond);
+
+// What every DEFT worker does besides, whatever N: the norms of all pieces.
+void deft_norms(benchmark::State& state) {
+  const auto values = normal_values(kLarge);
+  for (auto _ : state) benchmark::DoNotOptimize(norm(values));
+}
+BENCHMARK(deft_norms)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 
