@@ -1,7 +1,6 @@
 #include "algorithms/error_feedback.h"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 
 namespace gradwire {
@@ -11,6 +10,13 @@ void ErrorFeedback::add(std::span<const Scalar> addend, Scalar factor, std::size
   if (begin + addend.size() > memory_.size())
     throw std::logic_error("error feedback: the gradient has grown");
   for (std::size_t i = 0; i < addend.size(); ++i) memory_[begin + i] += factor * addend[i];
+}
+
+void ErrorFeedback::compensate(std::span<Scalar> gradient) {
+  if (memory_.empty()) memory_.resize(gradient.size());
+  if (gradient.size() != memory_.size())
+    throw std::logic_error("error feedback: the gradient has changed its size");
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = memory_[i] += gradient[i];
 }
 
 void ErrorFeedback::add(const SparseList& entries) {
@@ -33,10 +39,6 @@ void ErrorFeedback::subtract(std::span<const Scalar> sent) {
   for (std::size_t i = 0; i < sent.size(); ++i) memory_[i] -= sent[i];
 }
 
-double ErrorFeedback::norm() const {
-  double squares = 0;
-  for (const double x : memory_) squares += x * x;
-  return std::sqrt(squares);
-}
+double ErrorFeedback::norm() const { return gradwire::norm(memory_); }
 
 }  // namespace gradwire

@@ -19,6 +19,9 @@ class ErrorFeedback {
   /// m <- m + factor * addend, from coordinate `begin` on; the memory is sized by its first use.
   void add(std::span<const Scalar> addend, Scalar factor, std::size_t begin = 0);
 
+  /// m <- m + gradient; gradient <- m: what is to be compressed and sent whole.
+  void compensate(std::span<Scalar> gradient);
+
   /// Gives entries back.
   void add(const SparseList& entries);
 

@@ -21,10 +21,11 @@
 //   authors          (N-1) (2 weights + uncompressed parameters) (N-1) (F + U) s
 // and other exchanges as in dsgd.cpp with K = 3.  State: Q, and M's shape for error feedback.
 // Flops per weight: 4 r in out to compress, 2 r in out to decompress, 2 in out for error feedback,
-// and the Gram-Schmidt of P and Q.
+// and the Gram-Schmidt of P and Q.  Metrics: residual_norm (with error feedback).
 #include "algorithms/powersgd.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -89,30 +90,27 @@ void power_sgd(Communicator& comm, std::span<Matrix* const> gradients,
                std::span<PowerSgdState* const> states, AllReduce all_reduce, double epsilon) {
   std::vector<Matrix> p(gradients.size());
   std::vector<Matrix*> q(gradients.size());
-  const auto target = [&](std::size_t i) -> const Matrix& {
-    return states[i]->error.size() > 0 ? states[i]->error : *gradients[i];
-  };
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     PowerSgdState& state = *states[i];
-    if (state.error.size() > 0) {
-      if (comm.carries_data()) state.error += *gradients[i];
-      comm.charge(kCompression, pass_work(state.error.size(), 1, 3));
+    if (state.error) {
+      if (comm.carries_data()) state.error->compensate(scalars(*gradients[i]));
+      comm.charge(kCompression, pass_work(gradients[i]->size(), 1, 4));
     }
     charged_orthogonalize(comm, state.q, epsilon);
-    p[i] = product(comm, target(i), state.q);
+    p[i] = product(comm, *gradients[i], state.q);
     q[i] = &state.q;
   }
   all_reduce_packed(comm, pointers(p), all_reduce);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     charged_orthogonalize(comm, p[i], epsilon);
-    *q[i] = weight_gradient(comm, kCompression, target(i), p[i]);
+    *q[i] = weight_gradient(comm, kCompression, *gradients[i], p[i]);
   }
   all_reduce_packed(comm, q, all_reduce);
   scale(comm, q, 1.0 / comm.size());
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     decompress(comm, p[i], *q[i], *gradients[i]);
-    if (states[i]->error.size() == 0) continue;
-    if (comm.carries_data()) states[i]->error -= *gradients[i];
+    if (!states[i]->error) continue;
+    if (comm.carries_data()) states[i]->error->subtract(scalars(*gradients[i]));
     comm.charge(kCompression, pass_work(gradients[i]->size(), 1, 3));
   }
 }
@@ -177,11 +175,19 @@ class PowerSgd final : public Algorithm {
     else
       power_sgd(worker.comm, compressed, states, all_reduce_, epsilon_);
     overlap.finish();
+    if (error_feedback_ && worker.comm.carries_data())
+      worker.metrics["residual_norm"] = residual_norm(states);
     scale(worker.comm, plain, 1.0 / worker.comm.size());
     gradwire::apply(worker, gradients);
   }
 
  private:
+  static double residual_norm(const std::vector<PowerSgdState*>& states) {
+    double squares = 0;
+    for (const PowerSgdState* state : states) squares += std::pow(state->error->norm(), 2);
+    return std::sqrt(squares);
+  }
+
   void sum(Communicator& comm, const std::vector<Matrix*>& plain) const {
     if (!authors_) return all_reduce_packed(comm, plain, all_reduce_);
     for (Matrix* gradient : plain) all_gather_all_reduce(comm, scalars(*gradient), Wire::kFp32);
@@ -192,8 +198,7 @@ class PowerSgd final : public Algorithm {
     PowerSgdState& state = states_[parameter];
     if (state.q.size() == 0) {
       state.q = Matrix::Zero(gradient.cols(), std::min({gradient.rows(), gradient.cols(), rank_}));
-      if (error_feedback_) state.error.resize(gradient.rows(), gradient.cols());
-      if (worker.comm.carries_data()) state.error.setZero();
+      if (error_feedback_) state.error.emplace();
     }
     if (!worker.comm.carries_data()) return;
     const auto rank = static_cast<std::uint64_t>(authors_ ? worker.comm.rank() : 0);

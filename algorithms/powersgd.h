@@ -2,10 +2,12 @@
 // A gradient M is (n, m); P (n, r) and Q (m, r) are its factors.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "algorithms/collectives.h"
+#include "algorithms/error_feedback.h"
 
 namespace gradwire {
 
@@ -18,8 +20,8 @@ Work orthogonalize_work(Index n, Index r);
 
 /// What a worker keeps of one gradient.
 struct PowerSgdState {
-  Matrix q;      ///< (m, r), equal on all workers; in: the start, out: the next step's warm start
-  Matrix error;  ///< (n, m) error feedback; empty without
+  Matrix q;  ///< (m, r), equal on all workers; in: the start, out: the next step's warm start
+  std::optional<ErrorFeedback> error = {};  ///< (n, m) by rows; without: none is kept
 };
 
 /// Replaces each worker's gradients by a low-rank approximation of the workers' mean (Vogels et

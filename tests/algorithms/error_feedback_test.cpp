@@ -73,6 +73,20 @@ TEST_CASE("Parts of a gradient join the memory at their place", "[error_feedback
   CHECK_THROWS_AS(memory.add(std::vector<Scalar>{1, 2}, 1, 3), std::logic_error);
 }
 
+TEST_CASE("A compensated gradient is what the memory then holds", "[error_feedback]") {
+  ErrorFeedback memory;
+  std::vector<Scalar> gradient{3, -2};
+  memory.compensate(gradient);
+  CHECK(gradient == std::vector<Scalar>{3, -2});
+  memory.subtract(std::vector<Scalar>{2, 0});
+  gradient = {10, 20};
+  memory.compensate(gradient);
+  CHECK(gradient == std::vector<Scalar>{11, 18});
+  CHECK(std::vector<Scalar>(memory.values().begin(), memory.values().end()) == gradient);
+  std::vector<Scalar> shorter{1};
+  CHECK_THROWS_AS(memory.compensate(shorter), std::logic_error);
+}
+
 TEST_CASE("Subtracting an image leaves its error", "[error_feedback]") {
   ErrorFeedback memory;
   memory.add(std::vector<Scalar>{3, -2}, 1);

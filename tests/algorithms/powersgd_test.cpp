@@ -70,7 +70,7 @@ TEST_CASE("With a fixed matrix and a warm start PowerSGD converges to the best a
   Matrix singular_values(5, 1);
   singular_values << 6, 5, 4, 2, 1;
   const Matrix m = u * singular_values.col(0).asDiagonal() * v.transpose();
-  PowerSgdState state{random_matrix(12, 3, 4), {}};
+  PowerSgdState state{random_matrix(12, 3, 4)};
   Matrix gradient;
   run_in_process({.workers = 1}, [&](Communicator& comm) {
     for (int step = 0; step < 30; ++step) {
@@ -88,14 +88,14 @@ TEST_CASE("Error feedback telescopes: applied so far plus mean residual is what 
   Matrix applied = Matrix::Zero(20, 12);
   run_in_process({.workers = workers}, [&](Communicator& comm) {
     const auto rank = static_cast<std::size_t>(comm.rank());
-    PowerSgdState state{random_matrix(12, 2, 5), Matrix::Zero(20, 12)};
+    PowerSgdState state{random_matrix(12, 2, 5), ErrorFeedback()};
     for (std::uint64_t step = 0; step < 6; ++step) {
       Matrix gradient = random_matrix(20, 12, 10 * step + rank);
       due[rank] += gradient;
       power_sgd(comm, std::vector{&gradient}, std::vector{&state}, halving_doubling_all_reduce, 0);
       if (rank == 0) applied += gradient;
     }
-    residual[rank] = state.error;
+    std::ranges::copy(state.error->values(), residual[rank].data());
   });
   Matrix difference = applied;
   for (std::size_t w = 0; w < due.size(); ++w)

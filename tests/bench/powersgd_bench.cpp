@@ -16,7 +16,7 @@ void power_sgd_step(benchmark::State& state) {
   const Index n = state.range(0);
   run_in_process({.workers = 1}, [&](Communicator& comm) {
     Matrix gradient = normal_matrix(n, n, 1);
-    PowerSgdState kept{normal_matrix(n, state.range(1), 2), Matrix::Zero(n, n)};
+    PowerSgdState kept{normal_matrix(n, state.range(1), 2), ErrorFeedback()};
     for (auto _ : state)
       power_sgd(comm, std::vector{&gradient}, std::vector{&kept}, ring_all_reduce, 0);
   });
