@@ -11,7 +11,7 @@
 // Bytes per worker and step: for every bucket those of top-k with exchange=allgather:
 // 8(N-1) + the lists of all workers but the right neighbour's, k (u + w) each; 2(N-1) messages.
 // State: d Scalars.  Flops: top-k of every bucket.
-// Metrics: density, union_size, residual_norm, buckets.
+// Metrics: density, target_density, union_size, residual_norm, buckets.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -152,6 +152,7 @@ class OverlappedTopK : public Algorithm {
                                               pass_work(static_cast<Index>(union_size), 1, 3));
     worker.metrics["union_size"] = union_size;
     worker.metrics["density"] = union_size / static_cast<double>(worker.model.parameter_count());
+    worker.metrics["target_density"] = density_;
     worker.metrics["residual_norm"] = std::sqrt(residual);
     worker.metrics["buckets"] = static_cast<double>(buckets_.size());
     return mean;

@@ -26,8 +26,9 @@ struct Result {
   Scenario scenario;
 
   Summary batch_time_s;  ///< from one batch's end on the last worker to the next one's
-  // Per batch, on the worker with the largest sum of the four:
+  // Per batch, on the worker that was busiest:
   Summary compute_time_s;                ///< forward, backward, optimiser
+  Summary optimizer_time_s;              ///< the optimiser's part of these
   Summary compression_time_s;            ///< compressing, decompressing, rebuilding gradients
   Summary reduction_time_s;              ///< additions inside collectives, on the main lane
   Summary exposed_communication_time_s;  ///< batch time less the three above, on the main lane

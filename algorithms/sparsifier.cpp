@@ -33,7 +33,7 @@ Gradients scatter(const Model& model, const std::vector<std::size_t>& tensors,
 
 Sparsifier::Sparsifier(const Options& options, Exchange exchange)
     : exchange_(exchange),
-      density_(declared(options, "density") ? options.real("density", 1e-9, 1) : 1) {
+      density_(declared(options, "density") ? options.real("density", 1e-9, 1) : 0) {
   if (declared(options, "warmup-steps")) warmup_steps_ = options.integer("warmup-steps", 0);
   if (declared(options, "feedback")) feedback_ = options.choice("feedback") != "off";
   if (declared(options, "leaked")) return_leaked_ = options.choice("leaked") == "return";
@@ -105,6 +105,9 @@ SparseList Sparsifier::reduce(SparseContext& context, std::span<const Scalar> gr
   context.metrics["selected"] = static_cast<double>(choice.mine.indices.size());
   context.metrics["union_size"] = size;
   context.metrics["density"] = size / static_cast<double>(d);
+  if (density_ > 0)
+    context.metrics["target_density"] =
+        static_cast<double>(target(context, d)) / static_cast<double>(d);
   context.metrics["residual_norm"] = memory_.norm();
   return std::move(result.sum);
 }

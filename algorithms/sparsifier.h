@@ -5,8 +5,9 @@
 // Gradients are means over the worker's own batch, so that thresholds mean the same for any batch
 // size.  State per worker: d Scalars.  Work besides selection and exchange: passes over d.
 //
-// Metrics per step: density (coordinates applied / d), union_size (their number), selected (by this
-// worker, with an index), padding_waste (exchange=union), residual_norm.
+// Metrics per step: density (coordinates applied / d) and target_density, union_size (the number
+// applied), selected (by this worker, with an index), padding_waste (exchange=union),
+// residual_norm.
 #pragma once
 
 #include <map>
@@ -69,7 +70,7 @@ class Sparsifier {
   SparseSum exchange(SparseContext& context, const Choice& choice);
 
   Exchange exchange_;
-  double density_;
+  double density_;  ///< 0: has no target
   std::int64_t warmup_steps_ = 0;
   bool feedback_ = true;
   bool return_leaked_ = false;

@@ -274,7 +274,7 @@ void describe_times(const std::vector<std::vector<Account>>& steps_by_worker, Re
     return phase_s[static_cast<std::size_t>(phase)];
   };
   const std::size_t steps = steps_by_worker.front().size();
-  std::vector<double> batch, compute, compression, reduction, exposed;
+  std::vector<double> batch, compute, optimizer, compression, reduction, exposed;
   double previous_end_s = 0;
   for (std::size_t s = 0; s < steps; ++s) {
     double end_s = 0;
@@ -283,21 +283,22 @@ void describe_times(const std::vector<std::vector<Account>>& steps_by_worker, Re
       result.setup_time_s = end_s;
     } else {
       struct Split {
-        double compute, compression, reduction;
+        double compute, optimizer, compression, reduction;
         double busy() const { return compute + compression + reduction; }
       };
-      Split busiest{-1, 0, 0};
+      Split busiest{-1, 0, 0, 0};
       for (const auto& worker : steps_by_worker) {
         const auto spent = [&](Phase phase) {
           return total(worker[s].phase_s, phase) - total(worker[s - 1].phase_s, phase);
         };
         const Split split{
             spent(Phase::kForward) + spent(Phase::kBackward) + spent(Phase::kOptimizer),
-            spent(Phase::kCompression), spent(Phase::kReduction)};
+            spent(Phase::kOptimizer), spent(Phase::kCompression), spent(Phase::kReduction)};
         if (split.busy() > busiest.busy()) busiest = split;
       }
       batch.push_back(end_s - previous_end_s);
       compute.push_back(busiest.compute);
+      optimizer.push_back(busiest.optimizer);
       compression.push_back(busiest.compression);
       reduction.push_back(busiest.reduction);
       exposed.push_back(std::max(0.0, batch.back() - busiest.busy()));
@@ -322,6 +323,7 @@ void describe_times(const std::vector<std::vector<Account>>& steps_by_worker, Re
   }
   result.batch_time_s = summarize(std::move(batch));
   result.compute_time_s = summarize(std::move(compute));
+  result.optimizer_time_s = summarize(std::move(optimizer));
   result.compression_time_s = summarize(std::move(compression));
   result.reduction_time_s = summarize(std::move(reduction));
   result.exposed_communication_time_s = summarize(std::move(exposed));

@@ -87,6 +87,7 @@ ordered_json constant(const std::string& text) {
 void add_times(Row& row, const Result& r) {
   row["batch_time_s"] = summary_json(r.batch_time_s);
   row["compute_time_s"] = r.compute_time_s.mean;
+  row["optimizer_time_s"] = r.optimizer_time_s.mean;
   row["compression_time_s"] = r.compression_time_s.mean;
   row["reduction_time_s"] = r.reduction_time_s.mean;
   row["exposed_communication_time_s"] = r.exposed_communication_time_s.mean;

@@ -22,6 +22,7 @@ Result example() {
   r.scenario.algorithm = parse_algorithm_spec("rank-dad:rank=4");
   r.batch_time_s = summarize({1, 3});
   r.compute_time_s = summarize({0.25, 0.75});
+  r.optimizer_time_s = summarize({0.125, 0.25});
   r.exposed_communication_time_s = summarize({0.5, 1.5});
   r.bytes_sent_by_worker = {100, 300};
   r.messages_sent_by_worker = {2, 6};
@@ -102,6 +103,7 @@ TEST_CASE("a row holds means over batches and over workers, in SI base units") {
   CHECK(row["batch_time_s"]["mean"] == 2);
   CHECK(row["batch_time_s"]["samples"] == json({1, 3}));
   CHECK(row["compute_time_s"] == 0.5);
+  CHECK(row["optimizer_time_s"] == 0.1875);
   CHECK(row["exposed_communication_time_s"] == 1);
   CHECK(row["bytes_sent_per_worker"] == 200);
   CHECK(row["messages_per_worker"] == 4);
