@@ -1,11 +1,11 @@
 // Gossip over a graph: every worker has a model of its own, takes an optimiser step with its own
 // gradient and averages models with its peers.  Replicas differ; they only stay close.
-//   d-psgd  x_i <- sum_j W_ij (x_j - lr g_j), or with order=mix-first sum_j W_ij x_j - lr g_i,
-//   whose
-//           exchange runs while the gradient is computed (Lian et al. 2017)
+//   d-psgd  x_i <- sum_j W_ij (x_j - lr g_j); with order=mix-first sum_j W_ij x_j - lr g_i,
+//           exchanged while the gradient is computed (Lian et al. 2017)
 //   sgp     stochastic gradient push (Assran et al. 2019): the same with column sums of 1 only, and
 //           a push-sum weight w that is mixed like x; gradients are taken at z = x / w, which is
-//           what the model holds
+//           what the model holds; with order=mix-first the exchange overlaps with the gradient as
+//           in overlap SGP, but all models that are mixed are of the same age
 //
 // Messages per worker and step: out_i, its peers (mixing.h; one-peer: 1, ring: 2, complete: N-1).
 // Bytes: out_i d w, sgp: out_i (d + 1) w.  State: sgp the weight, besides the optimiser's.  Flops:
@@ -20,6 +20,13 @@ namespace {
 
 Gradients local_mean_gradients(Worker& worker) {
   return local_gradients(worker, 1 / static_cast<double>(worker.batch_size));
+}
+
+OptionSpec order_option() {
+  return {"order",
+          "step-first",
+          "mix-first averages the models before the step, during the gradient",
+          {"step-first", "mix-first"}};
 }
 
 class DPsgd final : public Algorithm {
@@ -51,23 +58,53 @@ class DPsgd final : public Algorithm {
 
 class Sgp final : public Algorithm {
  public:
-  explicit Sgp(const Options& options) : graph_(parse_graph(options.choice("graph"))) {}
+  explicit Sgp(const Options& options)
+      : graph_(parse_graph(options.choice("graph"))),
+        mix_first_(options.choice("order") == "mix-first") {}
 
   void step(Worker& worker) override {
-    const Gradients gradients = local_mean_gradients(worker);
-    scale(worker, weight_);
-    gradwire::apply(worker, gradients);
-    std::vector<Scalar> pushed = flat_parameters(worker.model);
-    pushed.push_back(weight_);
-    pushed = mix(worker.comm, pushed, graph_, worker.step);
-    weight_ = pushed.back();
-    pushed.pop_back();
-    set_parameters(worker.model, pushed);
+    std::vector<Scalar> mixed;
+    const auto push = [&](Communicator& comm, const std::vector<Scalar>& x) {
+      mixed = mix(comm, x, graph_, worker.step);
+    };
+    if (mix_first_) {
+      const std::vector<Scalar> mine = pushed(worker);
+      worker.comm.start([&](Communicator& lane) { push(lane, mine); });
+      const Gradients gradients = local_mean_gradients(worker);
+      worker.comm.finish();
+      take(worker, mixed);
+      gradwire::apply(worker, gradients);
+    } else {
+      const Gradients gradients = local_mean_gradients(worker);
+      scale(worker, weight_);
+      gradwire::apply(worker, gradients);
+      std::vector<Scalar> mine = flat_parameters(worker.model);
+      mine.push_back(weight_);
+      push(worker.comm, mine);
+      take(worker, mixed);
+    }
     scale(worker, 1 / weight_);
     worker.metrics["push_weight"] = static_cast<double>(weight_);
   }
 
  private:
+  // What is mixed, of a model that holds z: x = w z and, after it, w.
+  std::vector<Scalar> pushed(Worker& worker) const {
+    std::vector<Scalar> x = flat_parameters(worker.model);
+    if (weight_ != 1) {
+      for (Scalar& value : x) value *= weight_;
+      worker.comm.charge(Phase::kReduction, pass_work(static_cast<Index>(x.size()), 1, 2));
+    }
+    x.push_back(weight_);
+    return x;
+  }
+
+  void take(Worker& worker, std::vector<Scalar>& mixed) {
+    weight_ = mixed.back();
+    mixed.pop_back();
+    set_parameters(worker.model, mixed);
+  }
+
   // Between z, which the model holds, and x = w z, which is mixed.
   static void scale(Worker& worker, Scalar factor) {
     if (factor == 1) return;
@@ -76,6 +113,7 @@ class Sgp final : public Algorithm {
   }
 
   Graph graph_;
+  bool mix_first_;
   Scalar weight_ = 1;
 };
 
@@ -88,10 +126,7 @@ AlgorithmRow d_psgd_row() {
                        "ring",
                        "who averages with whom",
                        {"ring", "torus", "exponential", "one-peer", "complete"}},
-                      {"order",
-                       "step-first",
-                       "mix-first averages the models before the step, during the gradient",
-                       {"step-first", "mix-first"}}},
+                      order_option()},
           .consensus = false,
           .make = [](const Options& options) -> std::unique_ptr<Algorithm> {
             return std::make_unique<DPsgd>(options);
@@ -101,7 +136,7 @@ AlgorithmRow d_psgd_row() {
 AlgorithmRow sgp_row() {
   return {.name = "sgp",
           .summary = "stochastic gradient push: models and push-sum weights go to changing peers",
-          .options = {{"graph", "one-peer", "who sends to whom", graph_names()}},
+          .options = {{"graph", "one-peer", "who sends to whom", graph_names()}, order_option()},
           .consensus = false,
           .make = [](const Options& options) -> std::unique_ptr<Algorithm> {
             return std::make_unique<Sgp>(options);

@@ -40,6 +40,7 @@ const std::vector<std::string> kPreserving{"d-psgd",
                                            "d-psgd:order=mix-first",
                                            "sgp",
                                            "sgp:graph=ring",
+                                           "sgp:order=mix-first",
                                            "crossover",
                                            "crossover:segments=1",
                                            "crossover:segments=58"};
@@ -93,15 +94,17 @@ TEST_CASE("Members of a crossover group share one model", "[gossip]") {
 
 TEST_CASE("Push-sum weights sum to the number of workers", "[gossip]") {
   for (const int n : {1, 2, 3, 5, 8}) {
-    for (const double mean : metric("sgp:graph=line", n, "push_weight", 6))
-      CHECK(mean == Approx(1).epsilon(1e-5));
+    for (const std::string spec : {"sgp:graph=line", "sgp:graph=line,order=mix-first"})
+      for (const double mean : metric(spec, n, "push_weight", 6))
+        CHECK(mean == Approx(1).epsilon(1e-5));
     for (const double mean : metric("sgp", n, "push_weight", 6)) CHECK(mean == 1);
   }
 }
 
 TEST_CASE("Push-sum corrects for unequal weights", "[gossip]") {
   // On a line the ends give more than they get.  Without gradients z stays what all agree on.
-  Scenario scenario = small_scenario("sgp:graph=line", 4);
+  const std::string order = GENERATE(as<std::string>{}, "step-first", "mix-first");
+  Scenario scenario = small_scenario("sgp:graph=line,order=" + order, 4);
   scenario.optimizer.learning_rate = 1e-12;
   scenario.batches = 10;
   const TrainingRun run = run_training(scenario);
