@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -21,6 +22,8 @@ using nlohmann::ordered_json;
 using Bandwidth = std::optional<double>;
 
 constexpr std::size_t kPictures = 4;  // of a kind, at most
+constexpr std::size_t kPoints = 60;   // of a curve over batches, at most
+constexpr const char* kTargetDensity = "target_density";
 
 std::string plain_tick(double x) { return shortest(std::round(x * 1e9) / 1e9); }
 std::string percent_tick(double x) { return std::to_string(std::lround(100 * x)) + " %"; }
@@ -79,7 +82,7 @@ class Section {
       text += "<h3>Over the bandwidth</h3>\n";
       for (const int n : selection(workers_)) text += "<div>" + over_bandwidth(n) + "</div>\n";
     }
-    return text + training();
+    return text + training() + figures();
   }
 
  private:
@@ -257,6 +260,93 @@ class Section {
       if (!curve.points.empty()) plot.curves.push_back(std::move(curve));
     }
     return plot.curves.empty() ? "" : svg(plot);
+  }
+
+  // What the algorithms report of themselves; no bandwidth changes it.
+  std::string figures() const {
+    std::set<std::string> names;
+    for (const std::size_t i : setting_.rows)
+      for (const auto& metric : report_.rows[i].result->at("metrics").items())
+        names.insert(metric.key());
+    names.erase(kTargetDensity);
+    std::string text;
+    for (const std::string& name : names) text += "<div>" + figure(name) + "</div>\n";
+    return text.empty() ? "" : "<h3>Figures of the algorithms</h3>\n" + text;
+  }
+
+  std::string figure(const std::string& name) const {
+    std::string title = name;
+    std::replace(title.begin(), title.end(), '_', ' ');
+    const auto targeted = [&](LinePlot plot) {
+      const double target = name == "density" ? target_density() : NAN;
+      double last = 0;
+      for (const Curve& curve : plot.curves)
+        for (const auto& point : curve.points) last = std::max(last, point.first);
+      if (target > 0) plot.guides.push_back({"target", {1, target}, {last, target}});
+      return svg(with_log_axis(std::move(plot)));
+    };
+    std::string text;
+    if (workers_.size() > 1)
+      text = targeted(
+          {.title = title + ", last half of the batches",
+           .x = workers_axis(),
+           .y = {.label = "", .tick = plain_tick},
+           .curves = curves(
+               at(bandwidths_.front()), [](const ScalingRow& r) { return r.scenario.workers; },
+               [&](const ScalingRow& r) { return late_mean(series(r, name)); })});
+    LinePlot plot{.title = title + ", " + workers_text(workers_.back()),
+                  .x = {.label = "batch", .tick = plain_tick},
+                  .y = {.label = "", .tick = plain_tick},
+                  .curves = {}};
+    for (const std::size_t i : setting_.rows) {
+      const ScalingRow& row = report_.rows[i];
+      const std::vector<double> values = series(row, name);
+      if (row.scenario.workers != workers_.back() || !at(bandwidths_.front())(row.scenario) ||
+          values.empty())
+        continue;
+      const std::string algorithm = row.scenario.algorithm.text();
+      Curve curve{.name = algorithm, .style = styles_.at(algorithm), .points = {}};
+      const std::size_t stride = (values.size() + kPoints - 1) / kPoints;
+      for (std::size_t b = 0; b < values.size(); b += stride)
+        curve.points.emplace_back(b + 1, values[b]);
+      plot.curves.push_back(std::move(curve));
+    }
+    return text + targeted(std::move(plot));
+  }
+
+  static std::vector<double> series(const ScalingRow& row, const std::string& name) {
+    std::vector<double> values;
+    const ordered_json& metrics = row.result->at("metrics");
+    if (!metrics.contains(name)) return values;
+    for (const ordered_json& x : metrics.at(name))
+      values.push_back(x.is_null() ? NAN : x.get<double>());
+    return values;
+  }
+
+  static double late_mean(const std::vector<double>& values) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    return std::accumulate(begin, values.end(), 0.0) / static_cast<double>(values.end() - begin);
+  }
+
+  // What all algorithms aim at in the end; NaN where they differ.
+  double target_density() const {
+    double common = NAN;
+    for (const std::size_t i : setting_.rows) {
+      const std::vector<double> target = series(report_.rows[i], kTargetDensity);
+      if (target.empty()) continue;
+      if (std::isfinite(common) && std::abs(target.back() / common - 1) > 0.01) return NAN;
+      common = target.back();
+    }
+    return common;
+  }
+
+  // Logarithmic where all values allow it.
+  static LinePlot with_log_axis(LinePlot plot) {
+    plot.y.logarithmic = std::all_of(plot.curves.begin(), plot.curves.end(), [](const Curve& c) {
+      return std::all_of(c.points.begin(), c.points.end(),
+                         [](const auto& point) { return !(point.second <= 0); });
+    });
+    return plot;
   }
 
   bool contains(std::size_t row) const {

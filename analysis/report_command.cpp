@@ -20,7 +20,7 @@ int report(const Arguments& arguments, const std::string& /*command_line*/,
   std::vector<Target> targets;
   for (const std::string& target : arguments.values("target"))
     targets.push_back(parse_target(target));
-  for (const char* key : {"output", "csv", "html"})
+  for (const char* key : {"output", "csv", "learning", "html"})
     if (arguments.has(key)) check_writable(arguments.value(key));
 
   const SweepResults results = load_sweep_results(files);
@@ -31,6 +31,7 @@ int report(const Arguments& arguments, const std::string& /*command_line*/,
   const std::string json = dump(scaling_json(report, results));
   if (arguments.has("output")) write_file(arguments.value("output"), json);
   if (arguments.has("csv")) write_file(arguments.value("csv"), scaling_csv(report));
+  if (arguments.has("learning")) write_file(arguments.value("learning"), learning_csv(report));
   if (arguments.has("html")) write_file(arguments.value("html"), scaling_html(report, results));
   streams.out << (arguments.has("json") ? json : scaling_table(report));
   return 0;
@@ -55,6 +56,7 @@ Command report_command() {
                 {"json", "", "print the JSON report instead of the table"},
                 {"output", "FILE", "write the JSON report to FILE as well"},
                 {"csv", "FILE", "write one line per point"},
+                {"learning", "FILE", "write one line per evaluation, as CSV"},
                 {"html", "FILE", "write one self-contained page with pictures"},
                 {"quiet", "", "no warnings"}},
       .run = report};

@@ -240,6 +240,29 @@ std::string scaling_csv(const ScalingReport& report) {
   return text;
 }
 
+std::string learning_csv(const ScalingReport& report) {
+  std::string text =
+      "point,algorithm,workers,bandwidth_bit_per_s,seed,batch,time_s,loss,accuracy,macro_auc\n";
+  for (const ScalingRow& row : report.rows)
+    for (const ordered_json& e : row.result->at("evaluations")) {
+      const auto number = [&](const char* key) {
+        return e.at(key).is_null() ? "" : csv_number(e.at(key));
+      };
+      const Cells cells{std::to_string(row.point),
+                        csv_cell(algorithm_of(row)),
+                        std::to_string(row.scenario.workers),
+                        csv_number(row.scenario.bandwidth_bit_per_s.value_or(NAN)),
+                        std::to_string(row.scenario.seed),
+                        number("batch"),
+                        number("time_s"),
+                        number("loss"),
+                        number("accuracy"),
+                        number("macro_auc")};
+      text += join(cells, ",") + "\n";
+    }
+  return text;
+}
+
 std::string scaling_table(const ScalingReport& report) {
   std::vector<Cells> rows{{"algorithm", "batch", "compute", "compress", "exposed", "sent",
                            "speed-up", "eff.", "vs base"}};

@@ -13,6 +13,9 @@ nlohmann::ordered_json scaling_json(const ScalingReport& report, const SweepResu
 /// A line per point; undefined figures are empty.
 std::string scaling_csv(const ScalingReport& report);
 
+/// A line per evaluation on the test part (of the first worker's model).
+std::string learning_csv(const ScalingReport& report);
+
 /// Points, best choices, crossovers and times to targets, readable at 100 characters.
 std::string scaling_table(const ScalingReport& report);
 

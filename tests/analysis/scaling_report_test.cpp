@@ -39,6 +39,8 @@ ordered_json point(std::uint64_t index, const Scenario& s, double batch_time_s) 
   r.evaluations = {
       {.batch = 1, .time_s = batch_time_s, .loss = 1, .accuracy = 0.5, .macro_auc = 0.8},
       {.batch = 2, .time_s = 2 * batch_time_s, .loss = 0.5, .accuracy = 0.75, .macro_auc = 0.9}};
+  if (s.algorithm.name != "dsgd")
+    r.metrics = {{"density", {0.5, 0.25}}, {"target_density", {0.25, 0.25}}};
   r.network = {{"network_model", "exact"}, {"hosts_used", std::to_string(s.workers)}};
   ordered_json row = result_json(r);
   row.erase("bytes_sent_by_worker");
@@ -229,6 +231,12 @@ TEST_CASE("CSV has a line per point, every line with as many cells as its head")
   CHECK_THAT(csv, Catch::Contains("\n5,rank-dad,4,star-1g,1e+09,,"));
 }
 
+TEST_CASE("Learning curves have a line per evaluation") {
+  const std::string csv = learning_csv(report_of(Example()));
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 1 + 8 * 2);
+  CHECK_THAT(csv, Catch::Contains("\n5,rank-dad,4,1e+09,1,2,4,0.5,0.75,0.9\n"));
+}
+
 TEST_CASE("a page is one file: no script, nothing to fetch, no undefined number") {
   const SweepResults results = Example().results();
   const std::string page =
@@ -240,10 +248,12 @@ TEST_CASE("a page is one file: no script, nothing to fetch, no undefined number"
   for (const char* part :
        {"prefers-color-scheme:dark", "stroke-dasharray", "Speed-up against one worker",
         "exposed communication", "Fastest algorithm", ">none<",
-        "dsgd overtakes rank-dad at 5 Gbit/s", "Test macro AUC", "auc 0.9"}) {
+        "dsgd overtakes rank-dad at 5 Gbit/s", "Test macro AUC", "auc 0.9",
+        "density, last half of the batches", "density, 4 workers", ">target<"}) {
     CAPTURE(part);
     CHECK_THAT(page, Catch::Contains(part));
   }
+  CHECK_THAT(page, !Catch::Contains("target density"));
 }
 
 TEST_CASE("text in a page cannot become markup") {
