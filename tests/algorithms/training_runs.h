@@ -72,6 +72,14 @@ inline const Dataset& small_dataset(const Scenario& scenario) {
   return loaded[scenario.dataset];
 }
 
+/// The same examples, all of one class: a softmax over it has loss 0 and no gradient at all.
+inline Dataset single_class(Dataset dataset) {
+  dataset.shape.classes = 1;
+  for (Examples* part : {&dataset.train, &dataset.test})
+    std::fill(part->labels.begin(), part->labels.end(), 0);
+  return dataset;
+}
+
 inline TrainingRun run_training(const Scenario& scenario) {
   const auto workers = static_cast<std::size_t>(scenario.workers);
   TrainingRun run{std::vector<std::vector<StepRecord>>(workers),

@@ -24,3 +24,21 @@ TEST_CASE("Empty, ragged and full selections give the rehearsal's numbers over T
     CHECK(real.replicas_equal == expected.replicas_equal);
   }
 }
+
+TEST_CASE("All-zero gradients give the rehearsal's numbers over TCP") {
+  for (const std::string spec : {"top-k", "gtop-k", "dgc", "threshold:threshold=0,exchange=union",
+                                 "gaussian-k", "lags", "micro", "exdyna", "deft", "powersgd"}) {
+    CAPTURE(spec);
+    Scenario scenario = small_scenario(spec, 3, "mlp:40-30-5");
+    scenario.gradient_error = false;
+    const Dataset dataset = single_class(small_dataset(scenario));
+    scenario.model.name = "mlp:40-30-1";
+    Result expected;
+    describe(rehearse(scenario, dataset), expected);
+    const Result real = run_real(scenario, dataset, {}).value();
+    CHECK(expected.loss == std::vector<double>(3, 0));
+    CHECK(real.loss == expected.loss);
+    CHECK(real.parameter_hash == expected.parameter_hash);
+    CHECK(real.replicas_equal);
+  }
+}

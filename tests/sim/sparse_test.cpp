@@ -50,6 +50,45 @@ TEST_CASE("a selection that picks nothing sends its sizes and changes nothing") 
   }
 }
 
+const std::vector<std::string> kAtTheEdges{"threshold:threshold=0.05,index=delta",
+                                           "threshold:threshold=0.05,exchange=union",
+                                           "gaussian-k:density=0.05,index=smallest",
+                                           "top-k:density=1,scope=tensor,index=bitmap",
+                                           "random-block:density=0.9",
+                                           "gtop-k:density=0.9",
+                                           "dgc:density=1e-9",
+                                           "lags:density=1e-9",
+                                           "micro:density=1e-9",
+                                           "exdyna:density=0.9",
+                                           "deft:density=0.9",
+                                           "crossover:segments=3,group=2"};
+
+TEST_CASE("ragged, tiny and nearly full selections keep five replicas equal in simulation") {
+  const PlatformFile star(star_xml());
+  for (const std::string& spec : kAtTheEdges) {
+    CAPTURE(spec);
+    const Scenario scenario = on_star(star, spec, 5);
+    const Result result = simulate(scenario, small_dataset(scenario));
+    CHECK(result.replicas_equal == find_algorithm(scenario.algorithm.name).consensus);
+    CHECK(result.batch_time_s.min > 0);
+  }
+}
+
+TEST_CASE("all-zero gradients leave every parameter as it was in simulation") {
+  const PlatformFile star(star_xml());
+  for (const std::string& spec : kAtTheEdges) {
+    CAPTURE(spec);
+    Scenario scenario = on_star(star, spec, 3);
+    scenario.model.name = "mlp:40-60-30-1";  // a single class is always right
+    const Dataset dataset = single_class(small_dataset(scenario));
+    const Result result = simulate(scenario, dataset);
+    Scenario shorter = scenario;
+    shorter.batches = 1;
+    CHECK(result.loss == std::vector<double>(3, 0));
+    CHECK(result.parameter_hash == simulate(shorter, dataset).parameter_hash);
+  }
+}
+
 TEST_CASE("a step of LAGS or OMGS ends when the recurrence of its buckets says") {
   const PlatformFile star(star_xml());
   const std::map<std::string, std::size_t> buckets_of{{"lags:density=0.05", 3},
