@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 using Bandwidth = std::optional<double>;
 
 constexpr std::size_t kPictures = 4;  // of a kind, at most
-constexpr std::size_t kPoints = 60;   // of a curve over batches, at most
+constexpr std::size_t kPoints = 24;   // of a curve over batches, at most
 constexpr const char* kTargetDensity = "target_density";
 
 std::string plain_tick(double x) { return shortest(std::round(x * 1e9) / 1e9); }
