@@ -44,12 +44,19 @@ std::size_t append(const Scalar* values, std::size_t n, Key floor, std::uint32_t
   __m512i indices =
       _mm512_add_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
                        _mm512_set1_epi32(static_cast<int>(first)));
-  for (; i + 16 <= n; i += 16) {
-    const __m512i keys = _mm512_and_epi32(_mm512_loadu_si512(values + i), magnitude);
-    const __mmask16 hits = _mm512_cmpge_epu32_mask(keys, least);
-    _mm512_storeu_si512(out + found, _mm512_maskz_compress_epi32(hits, indices));
-    found += static_cast<std::size_t>(std::popcount(hits));
-    indices = _mm512_add_epi32(indices, _mm512_set1_epi32(16));
+  constexpr std::size_t kLanes = 16;
+  constexpr std::size_t kAhead = 2048;  // values; hides the memory's latency
+  for (; i + kChunk <= n; i += kChunk) {
+    for (std::size_t j = i; j < i + kChunk; j += kLanes)
+      _mm_prefetch(values + j + kAhead, _MM_HINT_T0);  // never faults, if beyond the end
+    for (std::size_t part = 0; part < kChunk / kLanes; ++part) {
+      const __m512i keys =
+          _mm512_and_epi32(_mm512_loadu_si512(values + i + part * kLanes), magnitude);
+      const __mmask16 hits = _mm512_cmpge_epu32_mask(keys, least);
+      _mm512_storeu_si512(out + found, _mm512_maskz_compress_epi32(hits, indices));
+      found += static_cast<std::size_t>(std::popcount(hits));
+      indices = _mm512_add_epi32(indices, _mm512_set1_epi32(kLanes));
+    }
   }
 #endif
   while (i < n) {
