@@ -25,7 +25,7 @@ constexpr std::size_t kPictures = 4;  // of a kind, at most
 constexpr std::size_t kPoints = 24;   // of a curve over batches, at most
 constexpr const char* kTargetDensity = "target_density";
 
-std::string plain_tick(double x) { return shortest(std::round(x * 1e9) / 1e9); }
+std::string plain_tick(double x) { return shortest(std::round(x * 1e9) / 1e9 + 0.0); }  // no -0
 std::string percent_tick(double x) { return std::to_string(std::lround(100 * x)) + " %"; }
 std::string factor_tick(double x) { return plain_tick(x) + "x"; }
 
@@ -223,7 +223,7 @@ class Section {
     return items.empty() ? "" : "<h3>Crossovers</h3>\n<ul>\n" + items + "</ul>\n";
   }
 
-  // Loss, accuracy and AUC against simulated seconds, where they were evaluated.
+  // Loss, error and what an AUC lacks, against simulated seconds, where they were evaluated.
   std::string training() const {
     std::string text;
     for (const int n : selection(workers_))
@@ -231,8 +231,8 @@ class Section {
         std::string pictures;
         for (const auto& [key, title] :
              std::vector<std::pair<std::string, std::string>>{{"loss", "Test loss"},
-                                                              {"accuracy", "Test accuracy"},
-                                                              {"macro_auc", "Test macro AUC"}})
+                                                              {"accuracy", "1 - test accuracy"},
+                                                              {"macro_auc", "1 - test macro AUC"}})
           pictures += over_time(n, b, key, title);
         if (!pictures.empty()) text += "<div>" + pictures + "</div>\n";
       }
@@ -254,12 +254,13 @@ class Section {
       Curve curve{.name = name, .style = styles_.at(name), .points = {}};
       for (const ordered_json& e : row.result->at("evaluations")) {
         if (e.at(key).is_null()) continue;
-        curve.points.emplace_back(e.at("time_s"), e.at(key));
+        const double value = e.at(key);
+        curve.points.emplace_back(e.at("time_s"), key == "loss" ? value : 1 - value);
         last_s = std::max(last_s, curve.points.back().first);
       }
       if (!curve.points.empty()) plot.curves.push_back(std::move(curve));
     }
-    return plot.curves.empty() ? "" : svg(plot);
+    return plot.curves.empty() ? "" : svg(with_log_axis(std::move(plot)));
   }
 
   // What the algorithms report of themselves; no bandwidth changes it.

@@ -25,6 +25,9 @@ std::string style_class(std::size_t style) {
   return std::string("s").append(std::to_string(style % kStyles));
 }
 
+// Colours come round after kStyles, then with other markers and dashes.
+std::size_t shape(std::size_t style) { return (style + style / kStyles) % kStyles; }
+
 std::string attribute(const std::string& name, const std::string& value) {
   return std::string(" ").append(name).append("=\"").append(value).append("\"");
 }
@@ -138,9 +141,9 @@ std::string marker(double x, double y, std::size_t style) {
     return "<polygon" + attribute("class", "mark " + style_class(style)) +
            attribute("points", points) + "/>";
   };
-  switch (style % kStyles) {
+  switch (shape(style)) {
     case 0:
-      return "<circle" + attribute("class", "mark s0") + attribute("cx", px(x)) +
+      return "<circle" + attribute("class", "mark " + style_class(style)) + attribute("cx", px(x)) +
              attribute("cy", px(y)) + attribute("r", "3.5") + "/>";
     case 1:
       return polygon({{-3.2, -3.2}, {3.2, -3.2}, {3.2, 3.2}, {-3.2, 3.2}});
@@ -172,7 +175,7 @@ std::string marker(double x, double y, std::size_t style) {
 
 std::string polyline(const std::string& points, std::size_t style) {
   return "<polyline" + attribute("class", "curve " + style_class(style)) +
-         attribute("stroke-dasharray", kDashes[style % kStyles]) + attribute("points", points) +
+         attribute("stroke-dasharray", kDashes[shape(style)]) + attribute("points", points) +
          "/>\n";
 }
 

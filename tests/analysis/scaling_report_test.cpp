@@ -248,7 +248,7 @@ TEST_CASE("a page is one file: no script, nothing to fetch, no undefined number"
   for (const char* part :
        {"prefers-color-scheme:dark", "stroke-dasharray", "Speed-up against one worker",
         "exposed communication", "Fastest algorithm", ">none<",
-        "dsgd overtakes rank-dad at 5 Gbit/s", "Test macro AUC", "auc 0.9",
+        "dsgd overtakes rank-dad at 5 Gbit/s", "1 - test macro AUC", "auc 0.9",
         "density, last half of the batches", "density, 4 workers", ">target<"}) {
     CAPTURE(part);
     CHECK_THAT(page, Catch::Contains(part));
