@@ -98,6 +98,9 @@ ordered_json fits_json(const CalibrationSamples& samples, const Calibration& c) 
   }
   ordered_json fits{{"message_cpu", residuals(cpu_fit_s, cpu_s)},
                     {"message_one_way", residuals(one_way_fit_s, one_way_s)}};
+  for (const auto& [name, rates] : {std::pair("products", &samples.compute.product_flop_per_s),
+                                    std::pair("memory", &samples.compute.memory_byte_per_s)})
+    fits[name] = residuals(std::vector<double>(rates->size(), median(*rates)), *rates);
   if (!goodput.empty()) fits["stream_goodput"] = residuals(goodput_fit, goodput);
   return fits;
 }
@@ -126,6 +129,7 @@ ordered_json samples_json(const CalibrationSamples& samples) {
                       {"port_bit_per_s", d->bit_per_s},
                       {"arrival_posted_early_s", d->arrival_posted_early_s},
                       {"arrival_posted_together_s", d->arrival_posted_together_s},
+                      {"short_message_one_way_s", d->short_message.one_way_s},
                       {"sent_bytes", d->sent_bytes},
                       {"send_wait_s", d->send_wait_s}};
   all["product_flop_per_s"] = samples.compute.product_flop_per_s;
@@ -161,6 +165,8 @@ Calibration fit(const CalibrationSamples& samples) {
     c.rendezvous = median(d->arrival_posted_together_s) > 1.5 * median(d->arrival_posted_early_s);
     c.send_buffer_bytes =
         std::max(0.0, d->sent_bytes - d->send_wait_s * d->bit_per_s / 8 * c.payload_share);
+    c.switch_s = std::max(0.0, median(d->short_message.one_way_s) - d->one_way_s - c.latency_s -
+                                   c.send_s - c.receive_s);
   }
   c.token_buckets = samples.token_buckets;
   c.flop_per_s = median(samples.compute.product_flop_per_s);

@@ -23,6 +23,7 @@ struct DelayedSamples {
   double one_way_s = 0;
   double bit_per_s = 0;
   std::vector<double> arrival_posted_early_s, arrival_posted_together_s;
+  PingPong short_message;  ///< one delay each way, receives being posted before
   double sent_bytes = 0;
   double send_wait_s = 0;  ///< until the sender of so many bytes may go on
 };

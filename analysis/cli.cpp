@@ -16,9 +16,9 @@ namespace {
 constexpr int kFailed = 1, kUsage = 2, kBadInput = 3;
 
 std::vector<Command> commands() {
-  return {run_command(),      replay_command(),    sweep_command(),    report_command(),
-          real_command(),     calibrate_command(), validate_command(), list_command(),
-          platform_command(), collective_command()};
+  return {run_command(),  replay_command(),    sweep_command(),     report_command(),
+          real_command(), calibrate_command(), validate_command(),  lab_command(),
+          list_command(), platform_command(),  collective_command()};
 }
 
 std::string overview() {

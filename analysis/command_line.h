@@ -75,6 +75,7 @@ Command collective_command();
 Command calibrate_command();
 Command replay_command();
 Command validate_command();
+Command lab_command();
 
 std::string command_help(const Command& command);
 

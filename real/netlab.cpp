@@ -117,6 +117,7 @@ Descriptor make_network() {
   for (const char* scope : {"all", "default"})  // no traffic but ours
     write_setting(std::string("ipv6/conf/") + scope + "/disable_ipv6", "1");
   write_setting("ipv4/tcp_congestion_control", "reno");
+  write_setting("ipv4/tcp_slow_start_after_idle", "0");  // between batches
   run_batch("ip", "link set lo up\n");
   return made;
 }
@@ -195,8 +196,8 @@ pid_t start_switch(const std::vector<SwitchPort>& ports, const std::vector<Descr
   signal(SIGTERM, SIG_DFL);
   signal(SIGINT, SIG_IGN);  // workers report an interrupt, not a network that has gone
   sched_param priority{};
-  priority.sched_priority = 1;
-  sched_setscheduler(0, SCHED_RR, &priority);  // a frame is not to wait for a worker's mathematics
+  priority.sched_priority = 2;
+  sched_setscheduler(0, SCHED_RR, &priority);  // a frame is not to wait for what workers do
   std::vector<int> fds(taps.size());
   std::transform(taps.begin(), taps.end(), fds.begin(), [](const auto& tap) { return tap.get(); });
   run_delay_switch(ports, fds);
@@ -374,6 +375,8 @@ void NetLab::make_switch() {
 void NetLab::enter(int worker) const {
   enter_network(networks_.at(static_cast<std::size_t>(worker)));
 }
+
+std::string NetLab::address(int worker) { return address_of(static_cast<std::size_t>(worker)); }
 
 LabCheck NetLab::check(int from, int to) const {
   const SwitchPort& sender = ports_.at(static_cast<std::size_t>(from));

@@ -45,6 +45,9 @@ class NetLab {
   void enter(int worker) const;
   static constexpr const char* kInterface = "eth0";
 
+  /// Of a worker's interface, as text.
+  static std::string address(int worker);
+
   /// Measures from worker `from` to worker `to` for about a second.
   LabCheck check(int from = 0, int to = 1) const;
 

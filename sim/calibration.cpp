@@ -75,6 +75,7 @@ Calibration from_json(const ordered_json& file) {
   for (const ordered_json& row : list(p, "token_buckets"))
     c.token_buckets.push_back({.up_to_bit_per_s = previous = rate(row, "up_to_bit_per_s", previous),
                                .bytes = number(row, "bytes", 0)});
+  c.switch_s = number(p, "switch_s", 0);
   c.flop_per_s = number(p, "flop_per_s", 1);
   c.memory_byte_per_s = number(p, "memory_byte_per_s", 0);
   return c;
@@ -135,6 +136,7 @@ ordered_json to_json(const Calibration& c) {
           {"background_s", c.background_s},
           {"byte_costs", std::move(costs)},
           {"token_buckets", std::move(buckets)},
+          {"switch_s", c.switch_s},
           {"flop_per_s", c.flop_per_s},
           {"memory_byte_per_s", c.memory_byte_per_s}};
 }

@@ -36,8 +36,11 @@ struct Calibration {
   double background_s = 0;                 ///< and what each end spends meanwhile or afterwards
   std::vector<ByteCost> byte_costs;        ///< by rising rate, at least one
   std::vector<TokenBucket> token_buckets;  ///< by rising rate
-  double flop_per_s = 50e9;                ///< of one core, matrix products
-  double memory_byte_per_s = 0;            ///< of one core; 0: unlimited
+  /// Above 0: routes with a latency lead through a switch that takes this time for each message,
+  /// and that of a frame at the port's rate, and passes nothing at once (real/delay_switch.h).
+  double switch_s = 0;
+  double flop_per_s = 50e9;      ///< of one core, matrix products
+  double memory_byte_per_s = 0;  ///< of one core; 0: unlimited
 
   double burst_bytes(double bit_per_s) const;
   /// Between measured rates, in proportion to the logarithm of the rate.

@@ -1,6 +1,7 @@
 #include "sim/gloo_transport.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace gradwire {
@@ -9,6 +10,7 @@ namespace s4u = simgrid::s4u;
 
 namespace {
 
+constexpr double kFrame_bytes = 1514;   // of Ethernet
 constexpr double kPreamble_bytes = 48;  // before each payload (gloo/transport/tcp/pair.h)
 
 double now_s() { return s4u::Engine::get_clock(); }
@@ -44,6 +46,7 @@ GlooTransport::Stream& GlooTransport::stream(int from, int to) {
   made.from = from;
   made.to = to;
   made.latency_s = platform_.injected_latency_s(from, to) + calibration_.latency_s;
+  made.switched = calibration_.switch_s > 0 && made.latency_s > calibration_.latency_s;
   made.byte_per_s = platform_.route_byte_per_s(from, to);
   made.cost = calibration_.byte_cost(8 * made.byte_per_s);
   const std::string name = std::to_string(from) + ">" + std::to_string(to);
@@ -124,7 +127,7 @@ void GlooTransport::run_sending_end(Stream& stream) {
       continue;
     }
     item.message->announced = true;
-    item.message->ready_s = now_s() + stream.latency_s;
+    item.message->ready_s = now_s() + stream.latency_s + forwarding_s(stream, 0);
     enqueue_if_matched(this->stream(stream.to, stream.from), item.message);
   }
 }
@@ -136,6 +139,7 @@ void GlooTransport::transfer(Stream& stream, const Handle& message) {
   const auto bytes = static_cast<double>(message->bytes);
   const double wire_bytes = (bytes + kPreamble_bytes) / calibration_.payload_share;
   const double to_carry = wire_bytes - take_burst(stream, wire_bytes);
+  message->wire_s = to_carry / stream.byte_per_s;
   const double buffered = std::min(to_carry, calibration_.send_buffer_bytes);
   stream.incoming.push_back(message);
   stream.started->release();
@@ -159,15 +163,30 @@ void GlooTransport::transfer(Stream& stream, const Handle& message) {
   cores_of(stream.from).run(calibration_.background_s, Urgency::kMessages);
 }
 
+// Arriving bytes need their processor time as they pass: all at once it would keep mathematics from
+// the core for as long.
+void GlooTransport::receive_bytes(const Stream& stream, const Message& message) {
+  constexpr double kPieceBytes = 65536, kMostPieces = 64;
+  const auto bytes = static_cast<double>(message.bytes);
+  const double pieces = std::clamp(std::floor(bytes / kPieceBytes), 1.0, kMostPieces);
+  const double start_s = now_s();
+  for (double piece = 0; piece < pieces; ++piece) {
+    const double passed_s = start_s + message.wire_s * piece / pieces;
+    if (passed_s > now_s()) s4u::this_actor::sleep_until(passed_s);
+    cores_of(stream.to).run(stream.cost.receive_s * bytes / pieces, Urgency::kMessages);
+  }
+}
+
 void GlooTransport::run_receiving_end(Stream& stream) {
   for (;;) {
     stream.started->acquire();
     const Handle message = std::move(stream.incoming.front());
     stream.incoming.pop_front();
     Cores& cores = cores_of(stream.to);
-    cores.run(stream.cost.receive_s * static_cast<double>(message->bytes), Urgency::kMessages);
+    receive_bytes(stream, *message);
     message->left->acquire();
-    const double arrival_s = message->left_s + stream.latency_s;
+    const double arrival_s =
+        message->left_s + stream.latency_s + forwarding_s(stream, message->bytes);
     if (arrival_s > now_s()) s4u::this_actor::sleep_until(arrival_s);
     cores.run(calibration_.receive_s, Urgency::kMessages);
     message->arrived->release();
@@ -175,9 +194,16 @@ void GlooTransport::run_receiving_end(Stream& stream) {
   }
 }
 
+// From a frame's last byte at the switch to its last byte behind it.
+double GlooTransport::forwarding_s(const Stream& stream, std::size_t bytes) const {
+  if (!stream.switched) return 0;
+  const double frame_bytes = std::min(static_cast<double>(bytes) + kPreamble_bytes, kFrame_bytes);
+  return calibration_.switch_s + frame_bytes / stream.byte_per_s;
+}
+
 // Tokens that both ports have saved up while they were idle; spends them and keeps the ports busy.
 double GlooTransport::take_burst(const Stream& stream, double bytes) {
-  const double most = calibration_.burst_bytes(8 * stream.byte_per_s);
+  const double most = stream.switched ? 0 : calibration_.burst_bytes(8 * stream.byte_per_s);
   double taken = bytes;
   for (Bucket* bucket :
        {&up_[static_cast<std::size_t>(stream.from)], &down_[static_cast<std::size_t>(stream.to)]}) {

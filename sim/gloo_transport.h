@@ -29,6 +29,7 @@ class GlooTransport {
     bool posted = false;     ///< by the sender
     bool announced = false;  ///< by the receiver, as the sender knows it from ready_s on
     double ready_s = 0;
+    double wire_s = 0;  ///< what its bytes take at the port's rate, after what passed at once
     double left_s = 0;  ///< when its last byte left the sender's port
     simgrid::s4u::SemaphorePtr left = simgrid::s4u::Semaphore::create(0);
     simgrid::s4u::SemaphorePtr sent = simgrid::s4u::Semaphore::create(0);
@@ -65,6 +66,7 @@ class GlooTransport {
     int to = 0;
     double latency_s = 0;
     double byte_per_s = 0;
+    bool switched = false;  // by a switch that stores frames and forwards them
     ByteCost cost;
     std::array<Lane, 2> lanes;
     std::deque<Item> items;       // by ready_s
@@ -82,6 +84,8 @@ class GlooTransport {
   [[noreturn]] void run_sending_end(Stream& stream);
   [[noreturn]] void run_receiving_end(Stream& stream);
   void transfer(Stream& stream, const Handle& message);
+  void receive_bytes(const Stream& stream, const Message& message);
+  double forwarding_s(const Stream& stream, std::size_t bytes) const;
   double take_burst(const Stream& stream, double bytes);
   void release_ports(const Stream& stream);
 

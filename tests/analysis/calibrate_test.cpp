@@ -31,6 +31,7 @@ CalibrationSamples ideal_samples() {
   delayed.bit_per_s = 8e6;
   delayed.arrival_posted_early_s = {0.0101, 0.0102, 0.09};
   delayed.arrival_posted_together_s = {0.0201, 0.0202, 0.0203};
+  delayed.short_message.one_way_s = {0.0102, 0.0103, 0.09};
   delayed.sent_bytes = 1e6;
   delayed.send_wait_s = 0.5;
   s.delayed = delayed;
@@ -61,6 +62,7 @@ TEST_CASE("A calibration recovers what its samples were made of", "[calibrate]")
   CHECK(c.acknowledgement_share == Approx(0.02));
   CHECK(c.rendezvous);
   CHECK(c.send_buffer_bytes == Approx(1e6 - 0.5 * 1e6 * 0.95));
+  CHECK(c.switch_s == Approx(0.0103 - 0.01 - 60e-6));
   CHECK(c.flop_per_s == 2e10);
 }
 

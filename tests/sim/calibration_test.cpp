@@ -27,6 +27,7 @@ Calibration unlike_the_default() {
                   {.bit_per_s = 1e10, .send_s = 3e-9, .receive_s = 2e-9}};
   c.token_buckets = {{.up_to_bit_per_s = 2e8, .bytes = 1e4},
                      {.up_to_bit_per_s = 1e12, .bytes = 2e4}};
+  c.switch_s = 3e-4;
   c.flop_per_s = 9e10;
   c.memory_byte_per_s = 2e10;
   return c;

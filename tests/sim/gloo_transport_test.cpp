@@ -128,6 +128,13 @@ TEST_CASE("An idle port passes its token bucket at once", "[transport]") {
   CHECK(twice[1] == nearly(kL + (2 * (kBytes + kPreamble) - 1e5) / kB));  // no time to refill
 }
 
+TEST_CASE("A delaying switch forwards whole frames and passes nothing at once", "[transport]") {
+  Calibration c = free_calibration();
+  c.token_buckets = {{.up_to_bit_per_s = 2e9, .bytes = 100'000}};
+  c.switch_s = 2e-4;
+  CHECK(arrival_s(c, 0, 0) == nearly(2e-4 + kL + kTransfer_s + 1514 / kB));
+}
+
 TEST_CASE("A sender goes on when the system has taken what is left of its message", "[transport]") {
   Calibration c = free_calibration();
   const auto sender_end_s = [&](double buffer_bytes) {
@@ -149,6 +156,19 @@ TEST_CASE("Messages and bytes cost processor time at both ends", "[transport]") 
   CHECK(arrival_s(c, 0, 0) == nearly(1e-3 + kL + kTransfer_s + 2e-3));
   c.byte_costs = {{.bit_per_s = 1e9, .send_s = 5e-8, .receive_s = 0}};  // 50 ms, longer than 8
   CHECK(arrival_s(c, 0, 0) == nearly(1e-3 + 50e-3 + kL + 2e-3));
+}
+
+TEST_CASE("Mathematics goes on between the pieces of a long message", "[transport]") {
+  Calibration c = free_calibration();
+  c.one_machine = true;
+  c.byte_costs = {{.bit_per_s = 1e9, .send_s = 0, .receive_s = 4e-9}};  // 4 of 8 ms
+  const auto ends_s = end_times_s(c, 3, [](Communicator& comm) {
+    if (comm.rank() == 2) return compute(comm, 2e-3);
+    comm.wait(comm.rank() == 0 ? send(comm, 1) : receive(comm, 0));
+  });
+  CHECK(ends_s[1] == nearly(kL + kTransfer_s));
+  CHECK(ends_s[2] > 3.9e-3);
+  CHECK(ends_s[2] < 4.5e-3);  // not after the message's 4 ms, at 6
 }
 
 TEST_CASE("Workers of one machine share its cores, those of several do not", "[transport]") {
