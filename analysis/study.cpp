@@ -83,11 +83,14 @@ void check_scenarios(const std::vector<Scenario>& scenarios, Datasets& datasets,
   }
 }
 
-Result time_recording(const Scenario& scenario, const Rehearsal& rehearsal, Timeline* timeline) {
-  Result result;
+Timing::Timing(const Rehearsal& rehearsal) : replayer_(rehearsal.recording) {
+  describe(rehearsal, described_);
+}
+
+Result Timing::of(const Scenario& scenario, Timeline* timeline) {
+  Result result = described_;
   result.scenario = scenario;
-  describe(rehearsal, result);
-  SimulatedRun run = replay(scenario, rehearsal.recording, timeline != nullptr);
+  SimulatedRun run = replayer_.replay(scenario, timeline != nullptr);
   describe_times(run.steps_by_worker, result);
   result.network = std::move(run.network);
   result.warnings = std::move(run.warnings);
@@ -153,10 +156,11 @@ Study run_study(const std::vector<Scenario>& scenarios, const StudyOptions& opti
     const Rehearsal rehearsal = rehearse_named(first, datasets.of(first));
     study.wall_mathematics_s += mathematics.seconds();
     const Stopwatch network;
+    Timing timing(rehearsal);
     parallel_for(g.members.size(), options.jobs, [&](std::size_t m) {
       const std::size_t i = g.members[m];
-      study.results[i] = time_recording(
-          scenarios[i], rehearsal, options.keep_timeline && i == 0 ? &study.timeline : nullptr);
+      study.results[i] =
+          timing.of(scenarios[i], options.keep_timeline && i == 0 ? &study.timeline : nullptr);
     });
     study.wall_network_s += network.seconds();
     if (options.rehearsed) options.rehearsed(rehearsal);
@@ -168,9 +172,9 @@ Study replay_study(const std::vector<Scenario>& scenarios, const Rehearsal& rehe
   Study study;
   study.platforms = check_platforms(scenarios);
   study.results.resize(scenarios.size());
-  parallel_for(scenarios.size(), jobs, [&](std::size_t i) {
-    study.results[i] = time_recording(scenarios[i], rehearsal, nullptr);
-  });
+  Timing timing(rehearsal);
+  parallel_for(scenarios.size(), jobs,
+               [&](std::size_t i) { study.results[i] = timing.of(scenarios[i]); });
   return study;
 }
 

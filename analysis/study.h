@@ -59,9 +59,17 @@ void check_scenarios(const std::vector<Scenario>& scenarios, Datasets& datasets,
 /// rehearse(); a failure in the middle of training says whose it is.
 Rehearsal rehearse_named(const Scenario& scenario, const Dataset& dataset);
 
-/// The result of a scenario whose mathematics has been rehearsed.
-Result time_recording(const Scenario& scenario, const Rehearsal& rehearsal,
-                      Timeline* timeline = nullptr);
+/// Results of the scenarios that share one rehearsal, which must outlive the object.
+class Timing {
+ public:
+  explicit Timing(const Rehearsal& rehearsal);
+  /// Threads may call it at the same time.
+  Result of(const Scenario& scenario, Timeline* timeline = nullptr);
+
+ private:
+  Result described_;
+  Replayer replayer_;
+};
 
 /// Fills the study's data set and model.
 void describe_inputs(const Scenario& scenario, const Model& model, const Dataset& dataset,

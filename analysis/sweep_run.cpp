@@ -102,6 +102,12 @@ ordered_json point_record(std::uint64_t point, const Result& result) {
   return {{"point", point}, {"result", std::move(row)}};
 }
 
+struct Rehearsed {
+  explicit Rehearsed(Rehearsal of) : rehearsal(std::move(of)), timing(rehearsal) {}
+  const Rehearsal rehearsal;
+  Timing timing;
+};
+
 class Runner {
  public:
   Runner(const SweepPlan& plan, Share todo, Known known, Datasets& datasets, SweepFile& file,
@@ -146,11 +152,11 @@ class Runner {
     const Scenario first = plan_.scenario(family.groups[group].points.front());
     if (rehearsals_.contains(group) || !is_synchronous(first)) return;
     tell(first, ": mathematics");
-    rehearsals_.emplace(group, rehearse_named(first, datasets_.of(first)));
+    rehearsals_.try_emplace(group, rehearse_named(first, datasets_.of(first)));
   }
 
   Result evaluate(std::size_t group, const Scenario& s) {
-    if (is_synchronous(s)) return time_recording(s, rehearsals_.at(group));
+    if (is_synchronous(s)) return rehearsals_.at(group).timing.of(s);
     const Dataset* dataset = nullptr;
     {
       const std::scoped_lock lock(mutex_);
@@ -248,7 +254,7 @@ class Runner {
   Datasets& datasets_;
   SweepFile& file_;
   const SweepOptions& options_;
-  std::map<std::size_t, Rehearsal> rehearsals_;  // of the current family, by group
+  std::map<std::size_t, Rehearsed> rehearsals_;  // of the current family, by group
   std::mutex mutex_;                             // of file_, known_, done_, datasets_
   double all_ = 0;
   double done_ = 0;
@@ -298,7 +304,7 @@ SweepEstimate estimate_sweep(const Sweep& sweep, int jobs) {
   check_scenarios({probe}, datasets, inputs);
   Rehearsal rehearsal;
   const double mathematics_s = seconds_of([&] { rehearsal = rehearse(probe, datasets.of(probe)); });
-  const double replay_s = seconds_of([&] { time_recording(probe, rehearsal); });
+  const double replay_s = seconds_of([&] { Timing(rehearsal).of(probe); });
   const double mean_growth = sum / static_cast<double>(workers.size()) / static_cast<double>(least);
   const double lanes = jobs > 0 ? jobs : std::max(1U, std::thread::hardware_concurrency());
   estimate.seconds = mean_growth * (mathematics_s * estimate.rehearsals +

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "models/options.h"
+
 namespace gradwire {
 
 namespace {
@@ -122,12 +124,6 @@ bool parse_switch(std::string_view key, std::string_view text) {
   if (text != "on" && text != "true" && text != "off" && text != "false")
     reject(key, text, "on or off");
   return text == "on" || text == "true";
-}
-
-std::string shortest(double x) {
-  std::array<char, 32> buffer{};
-  auto* const end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), x).ptr;
-  return {buffer.data(), end};
 }
 
 }  // namespace gradwire

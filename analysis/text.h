@@ -37,7 +37,4 @@ std::int64_t parse_integer(std::string_view key, std::string_view text, std::int
 double parse_real(std::string_view key, std::string_view text, double min, double max);
 bool parse_switch(std::string_view key, std::string_view text);
 
-/// The shortest decimal text that reads back as the same number.
-std::string shortest(double x);
-
 }  // namespace gradwire

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/text.h"
+#include "models/options.h"
 
 namespace gradwire {
 

@@ -25,12 +25,12 @@ bool parse_number(const std::string& text, Number& value) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
+}  // namespace
+
 std::string shortest(double x) {
   std::array<char, 32> text{};
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), x).ptr};
 }
-
-}  // namespace
 
 Options::Options(std::string subject, const std::vector<OptionSpec>& specs,
                  const std::map<std::string, std::string>& given)

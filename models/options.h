@@ -49,4 +49,7 @@ struct Spec {
 /// the kind ("algorithm", "model") and the text.
 Spec parse_spec(const std::string& kind, std::string_view text);
 
+/// The shortest decimal text that reads back as the same number.
+std::string shortest(double x);
+
 }  // namespace gradwire

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <limits>
@@ -15,6 +14,7 @@
 #include <unordered_set>
 #include <xbt/config.hpp>
 
+#include "models/options.h"
 #include "sim/calibration.h"
 #include "sim/platform_elements.h"
 
@@ -27,15 +27,8 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-constexpr double kBitsPerByte = 8;
 constexpr const char* kExact = "exact";
 const std::string kLookingUp = "looking up the route from ";
-
-std::string shortest(double value) {
-  std::array<char, 32> digits{};
-  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  return {digits.data(), end};
-}
 
 // "a, b, c, ..., z (64)"
 std::string summary_of(const std::vector<s4u::Host*>& hosts) {
@@ -133,7 +126,8 @@ LoadedPlatform::LoadedPlatform(const Scenario& scenario, std::string path, const
   load(child);
   const Ports ports = survey_routes(child);
   set_links();
-  warn_of_loopbacks(ports.loopbacks);
+  find_poor_loopback(ports.loopbacks);
+  if (loopback_) info_.warnings.push_back(loopback_->warning(path_, routes_));
   warn_of_half_duplex(ports);
   if (exact_)
     for (Link* link : engine_->get_all_links()) link->set_latency(0);
@@ -285,10 +279,18 @@ std::vector<std::uint32_t> LoadedPlatform::path(std::size_t from, std::size_t to
   return links;
 }
 
-RouteTable LoadedPlatform::routes(const HostPairs& pairs) const {
-  RouteTable table(routes_.links());
-  for (const auto& [from, to] : pairs) table.add_route(from, to, path(from, to));
-  return table;
+PlatformFacts LoadedPlatform::facts(const HostPairs& pairs) const {
+  PlatformFacts facts;
+  facts.path = path_;
+  facts.beyond_routes = beyond_routes();
+  if (!facts.beyond_routes.empty()) return facts;
+  facts.constants = fixed_constants();
+  facts.warnings.assign(info_.warnings.begin() + (loopback_ ? 1 : 0), info_.warnings.end());
+  facts.loopback = loopback_;
+  facts.routes = RouteTable(routes_.links());
+  for (const auto& [from, to] : pairs) facts.routes.add_route(from, to, path(from, to));
+  facts.kinds = routes_.one_of_each_kind();
+  return facts;
 }
 
 // What the scenario says of the links at the ports.
@@ -322,15 +324,12 @@ std::string LoadedPlatform::beyond_routes() const {
 }
 
 // A FATPIPE is what a loopback should be; a shared link is the host's own network port.
-void LoadedPlatform::warn_of_loopbacks(const std::vector<HostLink>& loopbacks) {
+void LoadedPlatform::find_poor_loopback(const std::vector<HostLink>& loopbacks) {
   for (const auto& [host, link] : loopbacks) {
     const bool is_default = link->get_name() == "__loopback__";
     if (!is_default && link->get_sharing_policy() == Link::SharingPolicy::FATPIPE) continue;
-    warn("workers on host '" + hosts_[host]->get_name() + "' talk to each other over " +
-         (is_default ? "SimGrid's default loopback"
-                     : "its network link '" + link->get_name() + "'") +
-         " (" + with_prefix(link->get_bandwidth() * kBitsPerByte) + "bit/s, " +
-         with_prefix(link->get_latency()) + "s); give it a loopback of its own");
+    loopback_ = {hosts_[host]->get_name(), is_default ? "" : link->get_name(),
+                 link_index_.at(link)};
     return;
   }
 }
@@ -384,13 +383,20 @@ void LoadedPlatform::warn_of_settings() {
          setting.value + (is_ours(setting) ? "; ignored, gradwire sets it" : "; in effect"));
 }
 
-std::vector<std::pair<std::string, std::string>> LoadedPlatform::constants() const {
-  std::vector<std::pair<std::string, std::string>> all{
-      {"network_model", scenario_.network_model},
-      {"latency_is_injected_at_receiver", exact_ ? "yes" : "no"},
-      {"simgrid_version",
-       std::to_string(SIMGRID_VERSION_MAJOR) + "." + std::to_string(SIMGRID_VERSION_MINOR)},
-      {"simgrid_model", simgrid::config::get_value<std::string>("network/model")}};
+NetworkConstants LoadedPlatform::constants() const {
+  NetworkConstants all = fixed_constants();
+  add_extremes({info_.min_route_latency_s, info_.max_route_latency_s,
+                info_.min_route_bandwidth_bit_per_s, info_.max_route_bandwidth_bit_per_s},
+               all);
+  return all;
+}
+
+NetworkConstants LoadedPlatform::fixed_constants() const {
+  NetworkConstants all{{"network_model", scenario_.network_model},
+                       {"latency_is_injected_at_receiver", exact_ ? "yes" : "no"},
+                       {"simgrid_version", std::to_string(SIMGRID_VERSION_MAJOR) + "." +
+                                               std::to_string(SIMGRID_VERSION_MINOR)},
+                       {"simgrid_model", simgrid::config::get_value<std::string>("network/model")}};
   const auto number = [&](const char* key, const char* name) {
     all.emplace_back(key, shortest(simgrid::config::get_value<double>(name)));
   };
@@ -411,15 +417,8 @@ std::vector<std::pair<std::string, std::string>> LoadedPlatform::constants() con
   all.emplace_back("platform", scenario_.platform);
   all.emplace_back("platform_hash", text_.hash);
   all.emplace_back("hosts_used", summary_of(hosts_));
-  if (!info_.has_routes()) return all;
-  all.emplace_back("min_route_latency_s", shortest(info_.min_route_latency_s));
-  all.emplace_back("max_route_latency_s", shortest(info_.max_route_latency_s));
-  all.emplace_back("min_route_bandwidth_bit_per_s", shortest(info_.min_route_bandwidth_bit_per_s));
-  all.emplace_back("max_route_bandwidth_bit_per_s", shortest(info_.max_route_bandwidth_bit_per_s));
   return all;
 }
-
-namespace {
 
 void check_scenario(const Scenario& scenario) {
   if (scenario.workers < 1)
@@ -444,8 +443,6 @@ void check_scenario(const Scenario& scenario) {
         "' is not one of exact, calibrated:FILE, simgrid:CM02, simgrid:LV08, simgrid:SMPI, "
         "simgrid:IB");
 }
-
-}  // namespace
 
 std::string run_on_platform(const Scenario& scenario,
                             const std::function<std::string(LoadedPlatform&, Child&)>& body) {

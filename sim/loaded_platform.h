@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <simgrid/s4u.hpp>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "sim/child.h"
 #include "sim/platform.h"
+#include "sim/platform_facts.h"
 #include "sim/platform_text.h"
 #include "sim/route_table.h"
 
@@ -41,14 +43,11 @@ class LoadedPlatform {
     return static_cast<std::size_t>(rank / scenario_.workers_per_host);
   }
 
-  /// Why the routes do not say all about the network's times under the exact model (links of other
-  /// kinds, rates that change, settings of the file, ...); empty if they do.
-  std::string beyond_routes() const;
-  /// The routes between these pairs of hosts (by index, ascending), as the scenario uses them.
-  RouteTable routes(const HostPairs& pairs) const;
+  /// With the routes between these pairs of hosts (by index, ascending); of a platform that was
+  /// loaded for a scenario without rates and latencies of its own.
+  PlatformFacts facts(const HostPairs& pairs) const;
   const PlatformInfo& info() const { return info_; }
-  /// Every constant of the network as used, key (with unit) -> value.
-  std::vector<std::pair<std::string, std::string>> constants() const;
+  NetworkConstants constants() const;
 
  private:
   using Link = simgrid::s4u::Link;
@@ -68,9 +67,11 @@ class LoadedPlatform {
   Ports survey_routes(Child& child);
   void survey(std::size_t from, std::size_t to, Ports& ports);
   void set_links();
+  std::string beyond_routes() const;
   bool is_ours(const PlatformText::Setting& setting) const;
+  NetworkConstants fixed_constants() const;
   void warn(const std::string& what);
-  void warn_of_loopbacks(const std::vector<HostLink>& loopbacks);
+  void find_poor_loopback(const std::vector<HostLink>& loopbacks);
   void warn_of_half_duplex(const Ports& ports);
   void warn_of_host_speeds();
   void warn_of_settings();
@@ -86,7 +87,11 @@ class LoadedPlatform {
   std::vector<Link*> links_;                // of routes_
   std::unordered_map<const Link*, std::uint32_t> link_index_;
   PlatformInfo info_;
+  std::optional<PoorLoopback> loopback_;
 };
+
+/// Throws PlatformError for what no platform could bear: numbers out of range, an unknown model.
+void check_scenario(const Scenario& scenario);
 
 /// Finds, checks and loads the scenario's platform in a forked child and returns what `body`
 /// returns there.  A crash of SimGrid becomes one PlatformError naming file and cause (or a

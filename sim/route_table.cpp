@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "algorithms/serial.h"
@@ -90,6 +92,22 @@ RouteTable::Extremes RouteTable::extremes() const {
     found.max_bandwidth_bit_per_s = std::max(found.max_bandwidth_bit_per_s, bandwidth);
   }
   return found.max_bandwidth_bit_per_s > 0 ? found : Extremes{};
+}
+
+RouteTable RouteTable::one_of_each_kind() const {
+  RouteTable table(links_);
+  std::set<std::vector<std::tuple<double, double, bool>>> seen;
+  std::vector<std::tuple<double, double, bool>> kind;
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    if (routes_[i].from == routes_[i].to) continue;
+    kind.clear();
+    for (const std::uint32_t index : route(i)) {
+      const Link& link = links_[index];
+      kind.emplace_back(link.bandwidth_byte_per_s, link.latency_s, link.at_port);
+    }
+    if (seen.insert(kind).second) table.add_route(routes_[i].from, routes_[i].to, route(i));
+  }
+  return table;
 }
 
 std::string RouteTable::bytes() const {

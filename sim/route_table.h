@@ -44,6 +44,9 @@ class RouteTable {
   double latency_s(std::span<const std::uint32_t> route) const;
   bool crosses_a_link_twice() const;
   Extremes extremes() const;  ///< over the routes between two hosts
+  /// All links, and of the routes between two hosts that look alike (rates, latencies and what is
+  /// at a port, in their order) the first: the same extremes whatever the scenario overrides.
+  RouteTable one_of_each_kind() const;
 
   std::string bytes() const;
   static RouteTable from_bytes(const std::string& bytes);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
-#include <optional>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "algorithms/serial.h"
@@ -203,33 +205,36 @@ HostPairs host_pairs(const Recording& recording, int workers_per_host) {
   return pairs;
 }
 
-// Nothing if the platform's routes do not say all about it, or workers wait for ever.
-std::optional<SimulatedRun> replay_through_flows(const Scenario& scenario,
-                                                 const Recording& recording,
-                                                 const ComputeModel& compute) {
+PlatformFacts load_facts(Scenario scenario, const Recording& recording) {
   const HostPairs pairs = host_pairs(recording, scenario.workers_per_host);
-  const std::string bytes = run_on_platform(scenario, [&](LoadedPlatform& platform, Child&) {
-    ByteWriter out;
-    const bool enough = platform.beyond_routes().empty();
-    out.put(enough);
-    if (!enough) return out.take();
-    put_network(out, platform);
-    out.put_string(platform.routes(pairs).bytes());
-    return out.take();
-  });
-  ByteReader in(bytes);
-  if (!in.get<bool>()) return std::nullopt;
-  SimulatedRun result;
-  get_network(in, result);
-  auto steps = replay_flows(recording, RouteTable::from_bytes(in.get_string()),
-                            scenario.workers_per_host, compute);
-  if (!steps) return std::nullopt;
-  result.steps_by_worker = std::move(*steps);
-  result.network.emplace_back("replay", "folded");
-  return result;
+  scenario.bandwidth_bit_per_s.reset();
+  scenario.latency_s.reset();
+  return PlatformFacts::from_bytes(run_on_platform(
+      scenario, [&](LoadedPlatform& platform, Child&) { return platform.facts(pairs).bytes(); }));
 }
 
 }  // namespace
+
+// What is kept of the platforms, by how a scenario uses them; a use without facts is replayed
+// through SimGrid.
+struct Replayer::Platforms {
+  std::mutex mutex;
+  std::map<std::tuple<std::string, std::string, int>, PlatformFacts> by_use;
+
+  const PlatformFacts& of(const Scenario& scenario, const Recording& recording) {
+    const std::scoped_lock lock(mutex);  // whoever comes second waits for the first to load
+    const auto [found, is_new] =
+        by_use.try_emplace({scenario.platform, scenario.hosts, scenario.workers_per_host});
+    if (!is_new) return found->second;
+    try {
+      found->second = load_facts(scenario, recording);
+    } catch (...) {
+      by_use.erase(found);
+      throw;
+    }
+    return found->second;
+  }
+};
 
 SimulatedRun run_simulated(const Scenario& scenario, const BatchWork& batch_work,
                            const std::function<void(Communicator&)>& worker, bool keep_timeline) {
@@ -239,14 +244,36 @@ SimulatedRun run_simulated(const Scenario& scenario, const BatchWork& batch_work
               .keep_timeline = keep_timeline});
 }
 
+Replayer::Replayer(const Recording& recording)
+    : recording_(recording), platforms_(std::make_unique<Platforms>()) {}
+
+Replayer::~Replayer() = default;
+
+SimulatedRun Replayer::replay(const Scenario& scenario, bool keep_timeline) {
+  if (recording_.workers.size() != static_cast<std::size_t>(scenario.workers))
+    throw std::logic_error("replay: the recording has " +
+                           std::to_string(recording_.workers.size()) + " workers, the scenario " +
+                           std::to_string(scenario.workers));
+  const ComputeModel compute = compute_model(scenario, recording_.batch_work);
+  if (scenario.network_model == "exact" && !scenario.exact_replay && !keep_timeline) {
+    check_scenario(scenario);
+    const PlatformFacts& facts = platforms_->of(scenario, recording_);
+    if (facts.beyond_routes.empty())
+      if (auto steps = replay_flows(recording_, facts.routes_for(scenario),
+                                    scenario.workers_per_host, compute)) {
+        SimulatedRun run;
+        run.steps_by_worker = std::move(*steps);
+        run.network = facts.constants_for(scenario);
+        run.warnings = facts.warnings_for(scenario);
+        run.network.emplace_back("replay", "folded");
+        return run;
+      }
+  }
+  return replay_through_simgrid(scenario, recording_, compute, keep_timeline);
+}
+
 SimulatedRun replay(const Scenario& scenario, const Recording& recording, bool keep_timeline) {
-  if (recording.workers.size() != static_cast<std::size_t>(scenario.workers))
-    throw std::logic_error("replay: the recording has " + std::to_string(recording.workers.size()) +
-                           " workers, the scenario " + std::to_string(scenario.workers));
-  const ComputeModel compute = compute_model(scenario, recording.batch_work);
-  if (scenario.network_model == "exact" && !scenario.exact_replay && !keep_timeline)
-    if (auto run = replay_through_flows(scenario, recording, compute)) return std::move(*run);
-  return replay_through_simgrid(scenario, recording, compute, keep_timeline);
+  return Replayer(recording).replay(scenario, keep_timeline);
 }
 
 Result simulate(const Scenario& scenario, const Dataset& dataset) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "algorithms/report.h"
@@ -25,7 +26,8 @@ SimulatedRun run_simulated(const Scenario& scenario, const BatchWork& batch_work
                            const std::function<void(Communicator&)>& worker,
                            bool keep_timeline = false);
 
-/// Times a recording under the scenario's platform, bandwidth, latency and compute model.
+/// Times a recording under a scenario's platform, bandwidth, latency and compute model.  Scenarios
+/// on one platform share one loading of it, which holds what its file said at the first.
 ///
 /// With `scenario.exact_replay` it makes the same calls on the same communicator without the
 /// mathematics, hence the same times to the last bit as run_simulated().  Otherwise SimGrid only
@@ -35,6 +37,24 @@ SimulatedRun run_simulated(const Scenario& scenario, const BatchWork& batch_work
 /// settings in the file, a timeline to keep), and where rounding decides about the times of flows
 /// that meet, the replay is exact by itself.  `network` says which it was: its `replay` is `folded`
 /// or `exact`.
+class Replayer {
+ public:
+  /// The recording must outlive the object.
+  explicit Replayer(const Recording& recording);
+  ~Replayer();
+  Replayer(const Replayer&) = delete;
+  Replayer& operator=(const Replayer&) = delete;
+
+  /// Threads may call it at the same time.
+  SimulatedRun replay(const Scenario& scenario, bool keep_timeline = false);
+
+ private:
+  struct Platforms;
+  const Recording& recording_;
+  std::unique_ptr<Platforms> platforms_;
+};
+
+/// Of one scenario.
 SimulatedRun replay(const Scenario& scenario, const Recording& recording,
                     bool keep_timeline = false);
 

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
+#include "models/options.h"
+
 namespace gradwire {
 
 TEST_CASE("splitting and joining a list are inverse") {
