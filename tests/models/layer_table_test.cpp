@@ -13,6 +13,7 @@ using Catch::Contains;
 
 TEST_CASE("The shipped tables have the published numbers of parameters and flops") {
   const auto [name, parameters, gflop] = GENERATE(table<const char*, double, double>({
+      {"resnet18-cifar", 11173962, 1.11},
       {"resnet50", 25557032, 8.18},
       {"vgg16", 138357544, 30.9},
       {"bert-base", 109482240, 22.3},
