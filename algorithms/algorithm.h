@@ -42,6 +42,9 @@ class Algorithm {
  public:
   virtual ~Algorithm() = default;
   virtual void step(Worker& worker) = 0;
+  /// What it keeps from step to step beside the model and the optimiser's memory: residuals,
+  /// velocities, factors to start from.  Without values, too, those of the shapes.
+  virtual double state_bytes() const { return 0; }
 };
 
 /// Takes the step's batch forward and back, charging what it costs; `sink` sees the traces.

@@ -10,8 +10,8 @@
 // bin: everyone sends them, without an index.
 //
 // Bytes per worker and step: the broadcast (binomial, 4(N + L) a message), (N-1)(8 + u max k_r),
-// and 2(N-1)/N w |U| with U the union and the pieces sent whole.  Flops: norms 2d, top-k of the
-// bin.
+// and 2(N-1)/N w |U| with U the union and the pieces sent whole.  State: d Scalars.  Flops: norms
+// 2d, top-k of the bin.
 #include <algorithm>
 #include <cmath>
 

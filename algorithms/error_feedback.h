@@ -40,6 +40,7 @@ class ErrorFeedback {
 
   std::span<const Scalar> values() const { return memory_; }
   void resize(std::size_t d) { memory_.resize(d); }
+  double bytes() const { return static_cast<double>(memory_.size() * sizeof(Scalar)); }
 
   /// Euclidean norm, a diagnostic.
   double norm() const;

@@ -87,6 +87,8 @@ class Sgp final : public Algorithm {
     worker.metrics["push_weight"] = static_cast<double>(weight_);
   }
 
+  double state_bytes() const override { return sizeof weight_; }
+
  private:
   // What is mixed, of a model that holds z: x = w z and, after it, w.
   std::vector<Scalar> pushed(Worker& worker) const {

@@ -56,6 +56,12 @@ class OverlappedTopK : public Algorithm {
     gradwire::apply(worker, collect(worker));
   }
 
+  double state_bytes() const final {
+    double sum = 0;
+    for (const Bucket& bucket : buckets_) sum += bucket.memory.bytes();
+    return sum;
+  }
+
  protected:
   /// How many layers each bucket takes, last layer first.
   virtual BucketPlan plan(const Worker& worker, const std::vector<LinearMap>& maps) const = 0;

@@ -42,12 +42,15 @@ std::optional<double> read_number(const fs::path& path, const std::string& key) 
   return std::nullopt;
 }
 
-// What a control group leaves, its cache that can be dropped included.
-double left_in(const fs::path& group, const char* limit, const char* usage, const char* cache) {
+// What a control group leaves, its cache of files, which can be dropped, included.
+double left_in(const fs::path& group, const char* limit, const char* usage,
+               const std::string& prefix) {
   const auto most = read_number(group / limit, "");
   const auto used = read_number(group / usage, "");
   if (!most || !used) return kUnlimited;
-  const double droppable = read_number(group / "memory.stat", cache).value_or(0);
+  double droppable = 0;
+  for (const char* cache : {"inactive_file", "active_file"})
+    droppable += read_number(group / "memory.stat", prefix + cache).value_or(0);
   return std::max(0.0, *most - std::max(0.0, *used - droppable));
 }
 
@@ -65,10 +68,9 @@ double left_in_groups(const fs::path& proc, const fs::path& cgroup) {
     const fs::path root = v1 ? cgroup / "memory" : cgroup;
     fs::path group = fs::path(line.substr(second + 1)).relative_path();
     for (;; group = group.parent_path()) {
-      left = std::min(left,
-                      v1 ? left_in(root / group, "memory.limit_in_bytes", "memory.usage_in_bytes",
-                                   "total_inactive_file")
-                         : left_in(root / group, "memory.max", "memory.current", "inactive_file"));
+      left = std::min(left, v1 ? left_in(root / group, "memory.limit_in_bytes",
+                                         "memory.usage_in_bytes", "total_")
+                               : left_in(root / group, "memory.max", "memory.current", ""));
       if (group.empty()) break;
     }
   }
@@ -102,6 +104,12 @@ double estimate_memory_bytes(const Scenario& scenario, const Model& model, const
                      model.trace_size(scenario.batch_size);
   return sizeof(Scalar) * (scenario.workers * own + (shared ? 2 * replica : 0)) +
          bytes_of(dataset.train) + bytes_of(dataset.test);
+}
+
+double worker_memory_bytes(const Scenario& scenario, const Model& model) {
+  const double copies = 2 + optimizer_copies(scenario.optimizer.name);
+  return sizeof(Scalar) * (copies * static_cast<double>(model.parameter_count()) +
+                           model.trace_size(scenario.batch_size));
 }
 
 double available_memory_bytes(const fs::path& proc, const fs::path& cgroup) {

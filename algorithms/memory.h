@@ -24,6 +24,10 @@ class KeptPages {
 /// data set.  Without values: 0.
 double estimate_memory_bytes(const Scenario& scenario, const Model& model, const Dataset& dataset);
 
+/// Bytes of one worker by itself: parameters, their gradient, the optimiser's memory, activations
+/// and deltas of its batch; without the algorithm's state.
+double worker_memory_bytes(const Scenario& scenario, const Model& model);
+
 /// What can still be had: the system's MemAvailable, or less where a control group (v2 or v1)
 /// limits this process.  Infinite where neither can be read.
 double available_memory_bytes(const std::filesystem::path& proc = "/proc",

@@ -13,8 +13,8 @@
 // step 0 (the authors' where that magnitude is 0 or not finite).
 //
 // Bytes per worker and step, with k_p selected in part p: (N-1)(8 + u max k_p) + 2(N-1)/N w sum
-// k_p; 4(N-1) messages with a ring.  Flops: a scan of d / N.  Metrics: threshold, and those of
-// sparsifier.h.
+// k_p; 4(N-1) messages with a ring.  State: d Scalars.  Flops: a scan of d / N.  Metrics:
+// threshold, and those of sparsifier.h.
 #include <algorithm>
 #include <cmath>
 #include <limits>

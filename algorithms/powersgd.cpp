@@ -181,6 +181,12 @@ class PowerSgd final : public Algorithm {
     gradwire::apply(worker, gradients);
   }
 
+  double state_bytes() const override {
+    Index scalars = 0;
+    for (const PowerSgdState& state : states_) scalars += state.q.size() + state.error.size();
+    return static_cast<double>(scalars) * sizeof(Scalar);
+  }
+
  private:
   static double residual_norm(const std::vector<PowerSgdState*>& states) {
     double squares = 0;

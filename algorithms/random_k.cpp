@@ -4,7 +4,7 @@
 //   random-k      k coordinates drawn anew every step
 //   random-block  k neighbouring coordinates from a start drawn anew every step
 // Bytes per worker and step: those of an all-reduce of k values; ring: 2(N-1)/N k w, 2(N-1)
-// messages. Work: drawing k numbers.
+// messages. State: d Scalars.  Work: drawing k numbers.
 #include "algorithms/sparsifier.h"
 
 namespace gradwire {

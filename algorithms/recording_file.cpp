@@ -95,6 +95,7 @@ void put_outcome(ByteWriter& out, const WorkerOutcome& outcome) {
   }
   out.put_array(outcome.evaluations);
   out.put(outcome.parameter_hash);
+  out.put(outcome.memory);
 }
 
 WorkerOutcome get_outcome(ByteReader& in) {
@@ -106,6 +107,7 @@ WorkerOutcome get_outcome(ByteReader& in) {
   }
   outcome.evaluations = in.get_array<EvaluationPoint>();
   outcome.parameter_hash = in.get<std::uint64_t>();
+  outcome.memory = in.get<WorkerMemory>();
   return outcome;
 }
 

@@ -19,7 +19,7 @@ struct RecordingFile {
   Rehearsal rehearsal;
 };
 
-inline constexpr std::uint32_t kRecordingVersion = 2;
+inline constexpr std::uint32_t kRecordingVersion = 3;
 
 /// The file's bytes.
 std::string encode_recording(const RecordingFile& recording);

@@ -16,6 +16,12 @@ struct Summary {
 };
 Summary summarize(std::vector<double> samples);
 
+/// What one worker needs for itself.
+struct WorkerMemory {
+  double total_bytes = 0;  ///< parameters, gradient, optimiser, activations, deltas; and:
+  double state_bytes = 0;  ///< the algorithm's own (Algorithm::state_bytes)
+};
+
 struct EvaluationPoint {
   std::int64_t batch = 0;  ///< batches done
   double time_s = 0;       ///< since the first batch began
@@ -44,6 +50,7 @@ struct Result {
   /// batch.
   std::map<std::string, std::vector<double>> metrics;
   std::vector<EvaluationPoint> evaluations;
+  WorkerMemory memory;               ///< of the worker that needs most
   std::uint64_t parameter_hash = 0;  ///< of rank 0's final parameters
   bool replicas_equal = true;        ///< all workers end with the same bits
 

@@ -43,6 +43,8 @@ class Sparsifier {
 
   /// What has not been sent.
   const ErrorFeedback& memory() const { return memory_; }
+  /// As of an Algorithm.
+  virtual double state_bytes() const { return feedback_ ? memory_.bytes() : 0; }
 
  protected:
   struct Choice {
@@ -83,6 +85,7 @@ class SparseAlgorithm final : public Algorithm {
  public:
   SparseAlgorithm(std::unique_ptr<Sparsifier> sparsifier, const Options& options);
   void step(Worker& worker) override;
+  double state_bytes() const override { return sparsifier_->state_bytes(); }
 
   std::unique_ptr<Sparsifier> take_sparsifier() { return std::move(sparsifier_); }
 

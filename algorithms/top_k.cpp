@@ -15,7 +15,8 @@
 //   exchange=allgather  8(N-1) + the lists of all workers but the right neighbour's, k (u + w) each
 //   exchange=union      (N-1)(8 + u max k) + 2(N-1)/N w |U|
 //   gtop-k              k (u + w) up, but for worker 0, and as much to each child of the broadcast
-// The union grows with N ("gradient build-up").  Flops: selection.h.
+// The union grows with N ("gradient build-up").  State: d Scalars (dgc: 2 d; without feedback
+// none). Flops: selection.h.
 #include <cmath>
 #include <utility>
 
@@ -65,6 +66,8 @@ class Dgc final : public TopK {
         momentum_(static_cast<Scalar>(options.real("momentum", 0, 1))),
         masking_(options.flag("masking")),
         clip_(options.real("clip", 0, 1e30)) {}
+
+  double state_bytes() const override { return TopK::state_bytes() + velocity_.bytes(); }
 
  protected:
   void accumulate(const SparseContext& context, std::span<const Scalar> gradient,

@@ -169,6 +169,8 @@ WorkerOutcome train(Communicator& comm, const Scenario& scenario, const Dataset&
     if (hook) hook(worker);
   }
   if (scenario.model.values) outcome.parameter_hash = parameter_hash(*model);
+  outcome.memory.state_bytes = algorithm->state_bytes();
+  outcome.memory.total_bytes = worker_memory_bytes(scenario, *model) + outcome.memory.state_bytes;
   return outcome;
 }
 
@@ -261,6 +263,7 @@ void describe(const Rehearsal& rehearsal, Result& result) {
       mean.resize(std::max(mean.size(), series.size()));
       for (std::size_t i = 0; i < series.size(); ++i) mean[i] += series[i] / workers;
     }
+    if (worker.memory.total_bytes > result.memory.total_bytes) result.memory = worker.memory;
     if (worker.parameter_hash != rehearsal.workers.front().parameter_hash)
       result.replicas_equal = false;
   }

@@ -22,6 +22,7 @@ struct WorkerOutcome {
   std::map<std::string, std::vector<double>> metrics;  ///< per batch
   std::vector<EvaluationPoint> evaluations;            ///< rank 0 only; time_s unset
   std::uint64_t parameter_hash = 0;                    ///< 0 without values
+  WorkerMemory memory;
 };
 
 /// Called after every step, on the worker's thread (tests and diagnostics); may be empty.

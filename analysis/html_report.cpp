@@ -77,6 +77,7 @@ class Section {
     if (workers_.size() > 1) {
       text += "<h3>Scaling</h3>\n";
       for (const Bandwidth& b : selection(bandwidths_)) text += "<div>" + scaling(b) + "</div>\n";
+      text += "<div>" + needs() + "</div>\n";
     }
     if (bandwidths_.size() > 1) {
       text += "<h3>Over the bandwidth</h3>\n";
@@ -134,16 +135,26 @@ class Section {
                          .y = {.label = "speed-up", .logarithmic = true, .tick = factor_tick},
                          .curves = of([](const ScalingRow& r) { return r.speedup; }),
                          .guides = {{"ideal", {first, first}, {last, last}}}});
-    return text +
-           svg(LinePlot{.title = "Efficiency" + where,
-                        .x = workers_axis(),
-                        .y = {.label = "speed-up / workers", .tick = percent_tick},
-                        .curves = of([](const ScalingRow& r) { return r.efficiency; }),
-                        .guides = {{"", {first, 1}, {last, 1}}}}) +
-           svg(LinePlot{.title = "Bytes that a worker sends per batch",
-                        .x = workers_axis(),
-                        .y = {.label = "", .logarithmic = true, .tick = format_bytes},
-                        .curves = of([](const ScalingRow& r) { return r.bytes_sent_per_worker; })});
+    return text + svg(LinePlot{.title = "Efficiency" + where,
+                               .x = workers_axis(),
+                               .y = {.label = "speed-up / workers", .tick = percent_tick},
+                               .curves = of([](const ScalingRow& r) { return r.efficiency; }),
+                               .guides = {{"", {first, 1}, {last, 1}}}});
+  }
+
+  // What does not depend on the network.
+  std::string needs() const {
+    const auto plot = [&](const std::string& title, bool logarithmic, const Value& y) {
+      const Value workers = [](const ScalingRow& r) { return r.scenario.workers; };
+      return svg(LinePlot{.title = title,
+                          .x = workers_axis(),
+                          .y = {.label = "", .logarithmic = logarithmic, .tick = format_bytes},
+                          .curves = curves(at(bandwidths_.front()), workers, y)});
+    };
+    return plot("Bytes that a worker sends per batch", true,
+                [](const ScalingRow& r) { return r.bytes_sent_per_worker; }) +
+           plot("Memory of a worker, what the algorithm keeps included", false,
+                [](const ScalingRow& r) { return r.memory_bytes_per_worker; });
   }
 
   std::string over_bandwidth(int workers) const {
@@ -243,7 +254,7 @@ class Section {
                         const std::string& title) const {
     LinePlot plot{.title = title + ", " + workers_text(workers) + ", " + bandwidth_text(bandwidth),
                   .x = {.label = "simulated time", .logarithmic = true, .tick = format_time},
-                  .y = {.label = "", .logarithmic = false, .tick = plain_tick},
+                  .y = {.label = "", .tick = plain_tick, .from_zero = false},
                   .curves = {}};
     double last_s = 0;
     for (const std::size_t i : setting_.rows) {
@@ -399,7 +410,8 @@ std::string scaling_html(const ScalingReport& report, const SweepResults& result
       R"(body{font:15px/1.45 sans-serif;color:var(--ink);background:var(--page);max-width:1000px;
 margin:1em auto;padding:0 1em}svg{max-width:100%;height:auto}.legend span{margin-right:1.4em;
 white-space:nowrap}pre{white-space:pre;overflow-x:auto;font-size:12px}table{border-collapse:collapse}
-td,th{padding:.1em .8em .1em 0;text-align:left}@media print{h2,h3{break-after:avoid}svg,table{break-inside:avoid}}
+td,th{padding:.1em .8em .1em 0;text-align:left}@media print{h2,h3{break-after:avoid}svg,table{break-inside:avoid}
+body{max-width:none}pre{font-size:6.5px;overflow:visible}svg.lines{width:49%}}
 </style></head><body>
 <h1>Scaling report</h1>
 )";

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/text.h"
+#include "analysis/validate.h"
 
 namespace gradwire {
 
@@ -84,8 +85,22 @@ ordered_json constant(const std::string& text) {
   return text;
 }
 
+// Where a calibration says how far off the times may be.
+void add_interval(Row& row, const Result& r) {
+  constexpr const char* kKey = "batch_time_interval_s";
+  const auto uncertainty = std::find_if(r.network.begin(), r.network.end(), [](const auto& c) {
+    return c.first == kPredictionUncertainty;
+  });
+  if (uncertainty == r.network.end())
+    return row.null(kKey, "no calibration says how far off the time may be");
+  const Interval interval =
+      prediction_interval(r.batch_time_s, constant(uncertainty->second).get<double>());
+  row[kKey] = {interval.low, interval.high};
+}
+
 void add_times(Row& row, const Result& r) {
   row["batch_time_s"] = summary_json(r.batch_time_s);
+  add_interval(row, r);
   row["compute_time_s"] = r.compute_time_s.mean;
   row["optimizer_time_s"] = r.optimizer_time_s.mean;
   row["compression_time_s"] = r.compression_time_s.mean;
@@ -94,6 +109,8 @@ void add_times(Row& row, const Result& r) {
   row["setup_time_s"] = r.setup_time_s;
   row["bytes_sent_per_worker"] = mean(r.bytes_sent_by_worker);
   row["messages_per_worker"] = mean(r.messages_sent_by_worker);
+  row["memory_bytes_per_worker"] = r.memory.total_bytes;
+  row["state_bytes_per_worker"] = r.memory.state_bytes;
   row["bytes_sent_by_worker"] = r.bytes_sent_by_worker;
   row["messages_by_worker"] = r.messages_sent_by_worker;
 }

@@ -58,14 +58,21 @@ ScalingRow make_row(const SweepResults& results, std::uint64_t point, const orde
                  .scenario = results.plan.scenario(point),
                  .result = &r,
                  .batch_time_s = r.at("batch_time_s").at("mean"),
+                 .batch_time_low_s = kNaN,
+                 .batch_time_high_s = kNaN,
                  .compute_time_s = r.at("compute_time_s"),
                  .compression_time_s = r.at("compression_time_s"),
                  .reduction_time_s = r.at("reduction_time_s"),
                  .exposed_communication_time_s = r.at("exposed_communication_time_s"),
                  .bytes_sent_per_worker = r.at("bytes_sent_per_worker"),
+                 .memory_bytes_per_worker = r.at("memory_bytes_per_worker"),
+                 .state_bytes_per_worker = r.at("state_bytes_per_worker"),
                  .speedup = kNaN,
                  .efficiency = kNaN,
                  .speedup_vs_baseline = kNaN};
+  const ordered_json& interval = r.at("batch_time_interval_s");
+  row.batch_time_low_s = interval.is_null() ? kNaN : interval.at(0).get<double>();
+  row.batch_time_high_s = interval.is_null() ? kNaN : interval.at(1).get<double>();
   row.throughput_example_per_s = throughput(row.scenario, row.batch_time_s);
   const std::uint64_t reference = results.plan.reference_of[static_cast<std::size_t>(point)];
   if (const auto single = results.rows.find(reference); single != results.rows.end()) {

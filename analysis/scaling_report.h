@@ -41,11 +41,14 @@ struct ScalingRow {
   Scenario scenario;
   const nlohmann::ordered_json* result = nullptr;  ///< the sweep's row
   double batch_time_s = 0;
+  double batch_time_low_s = 0, batch_time_high_s = 0;  ///< of a calibrated network
   double compute_time_s = 0;
   double compression_time_s = 0;
   double reduction_time_s = 0;
   double exposed_communication_time_s = 0;
   double bytes_sent_per_worker = 0;
+  double memory_bytes_per_worker = 0;
+  double state_bytes_per_worker = 0;  ///< of it, the algorithm's own
   double throughput_example_per_s = 0;
   double speedup = 0;              ///< throughput over a single worker's
   double efficiency = 0;           ///< speed-up over the number of workers

@@ -135,6 +135,31 @@ std::string csv_cell(const std::string& text) {
 
 std::string csv_number(double x) { return std::isfinite(x) ? shortest(x) : ""; }
 
+bool any_interval(const ScalingReport& report) {
+  return std::any_of(report.rows.begin(), report.rows.end(),
+                     [](const ScalingRow& row) { return std::isfinite(row.batch_time_high_s); });
+}
+
+std::string interval_of(const ScalingRow& row) {
+  if (!std::isfinite(row.batch_time_high_s)) return "-";
+  return format_time(row.batch_time_low_s) + " - " + format_time(row.batch_time_high_s);
+}
+
+Cells cells_of(const ScalingRow& row, bool best, bool intervals) {
+  Cells cells{std::string(best ? "* " : "  ").append(algorithm_of(row)),
+              format_time(row.batch_time_s)};
+  if (intervals) cells.push_back(interval_of(row));
+  for (const double time_s :
+       {row.compute_time_s, row.compression_time_s, row.exposed_communication_time_s})
+    cells.push_back(format_time(time_s));
+  for (const double bytes :
+       {row.bytes_sent_per_worker, row.memory_bytes_per_worker, row.state_bytes_per_worker})
+    cells.push_back(format_bytes(bytes));
+  cells.insert(cells.end(),
+               {factor(row.speedup), percent(row.efficiency), factor(row.speedup_vs_baseline)});
+  return cells;
+}
+
 void add_setting_table(const ScalingReport& report, const ScalingSetting& setting,
                        std::vector<Cells>& rows) {
   std::string group;
@@ -146,12 +171,27 @@ void add_setting_table(const ScalingReport& report, const ScalingSetting& settin
     group = title;
     const bool best = std::any_of(report.best.begin(), report.best.end(),
                                   [&](const BestChoice& b) { return b.row == i; });
-    rows.push_back(
-        {std::string(best ? "* " : "  ").append(algorithm_of(row)), format_time(row.batch_time_s),
-         format_time(row.compute_time_s), format_time(row.compression_time_s),
-         format_time(row.exposed_communication_time_s), format_bytes(row.bytes_sent_per_worker),
-         factor(row.speedup), percent(row.efficiency), factor(row.speedup_vs_baseline)});
+    rows.push_back(cells_of(row, best, any_interval(report)));
   }
+}
+
+// Those that there are; pairs of algorithms that keep their order are counted.
+std::string crossover_lines(const ScalingReport& report) {
+  std::string text;
+  std::size_t ordered = 0;
+  for (const Crossover& c : report.crossovers) {
+    if (c.bandwidths_bit_per_s.empty()) {
+      ++ordered;
+      continue;
+    }
+    text += std::string("  ").append(workers_of(report.rows[c.first_row].scenario)) + ": " +
+            describe(report, c) + "\n";
+  }
+  if (ordered > 0)
+    text += "  " + std::to_string(ordered) +
+            (ordered == 1 ? " pair keeps its" : " pairs keep their") +
+            " order over all bandwidths of the sweep\n";
+  return text.empty() ? text : "\nCrossovers\n" + text;
 }
 
 }  // namespace
@@ -210,8 +250,10 @@ ordered_json scaling_json(const ScalingReport& report, const SweepResults& resul
 std::string scaling_csv(const ScalingReport& report) {
   std::string text =
       "point,algorithm,workers,platform,bandwidth_bit_per_s,latency_s,model,dataset,batch_size,"
-      "batch_time_s,compute_time_s,compression_time_s,reduction_time_s,"
+      "batch_time_s,batch_time_low_s,batch_time_high_s,compute_time_s,compression_time_s,reduction_"
+      "time_s,"
       "exposed_communication_time_s,bytes_sent_per_worker,messages_per_worker,"
+      "memory_bytes_per_worker,state_bytes_per_worker,"
       "throughput_example_per_s,speedup,efficiency,speedup_vs_baseline\n";
   for (const ScalingRow& row : report.rows) {
     const Scenario& s = row.scenario;
@@ -225,12 +267,16 @@ std::string scaling_csv(const ScalingReport& report) {
                       csv_cell(s.dataset),
                       std::to_string(s.batch_size),
                       csv_number(row.batch_time_s),
+                      csv_number(row.batch_time_low_s),
+                      csv_number(row.batch_time_high_s),
                       csv_number(row.compute_time_s),
                       csv_number(row.compression_time_s),
                       csv_number(row.reduction_time_s),
                       csv_number(row.exposed_communication_time_s),
                       csv_number(row.bytes_sent_per_worker),
                       csv_number(row.result->at("messages_per_worker")),
+                      csv_number(row.memory_bytes_per_worker),
+                      csv_number(row.state_bytes_per_worker),
                       csv_number(row.throughput_example_per_s),
                       csv_number(row.speedup),
                       csv_number(row.efficiency),
@@ -264,24 +310,26 @@ std::string learning_csv(const ScalingReport& report) {
 }
 
 std::string scaling_table(const ScalingReport& report) {
-  std::vector<Cells> rows{{"algorithm", "batch", "compute", "compress", "exposed", "sent",
-                           "speed-up", "eff.", "vs base"}};
+  Cells head{"algorithm", "batch"};
+  if (any_interval(report)) head.push_back("expected");
+  for (const char* name :
+       {"compute", "compress", "exposed", "sent", "memory", "state", "speed-up", "eff.", "vs base"})
+    head.emplace_back(name);
+  std::vector<Cells> rows{head};
   for (const ScalingSetting& setting : report.settings) add_setting_table(report, setting, rows);
   std::string text =
       align(rows) +
-      "\nPer batch, means; sent: bytes that a worker sends.  Speed-up and efficiency "
-      "against one\nworker; vs base: against " +
-      report.baseline + "; * is the fastest.\n";
+      "\nPer batch, means; sent: bytes that a worker sends; memory: of a worker, of it state: what "
+      "the\nalgorithm keeps between steps.  Speed-up and efficiency against one worker; * is the "
+      "fastest;\nvs base: against " +
+      report.baseline + ".\n";
   text += "\nBest choice\n";
   for (const BestChoice& b : report.best) {
     const Scenario& s = report.rows[b.row].scenario;
     text.append("  ").append(workers_of(s)).append(", ").append(bandwidth_of(s));
     text.append(": ").append(verdict(report, b)).append("\n");
   }
-  if (!report.crossovers.empty()) text += "\nCrossovers\n";
-  for (const Crossover& c : report.crossovers)
-    text += std::string("  ").append(workers_of(report.rows[c.first_row].scenario)) + ": " +
-            describe(report, c) + "\n";
+  text += crossover_lines(report);
   if (!report.target_times.empty()) text += "\nTime to target\n";
   for (const TargetTime& t : report.target_times) {
     const ScalingRow& row = report.rows[t.row];

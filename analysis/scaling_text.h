@@ -16,7 +16,7 @@ std::string scaling_csv(const ScalingReport& report);
 /// A line per evaluation on the test part (of the first worker's model).
 std::string learning_csv(const ScalingReport& report);
 
-/// Points, best choices, crossovers and times to targets, readable at 100 characters.
+/// Points, best choices, crossovers and times to targets, readable at 120 characters.
 std::string scaling_table(const ScalingReport& report);
 
 /// "no compression" or what the best choice gains.

@@ -48,11 +48,22 @@ std::string rectangle(double x, double y, double width, double height, const std
          attribute("height", px(height)) + more;
 }
 
-std::string open_svg(const std::string& title, double width, double height) {
-  return "<svg" + attribute("viewBox", "0 0 " + px(width) + " " + px(height)) +
+std::string open_svg(const std::string& title, double width, double height,
+                     const std::string& more = "") {
+  return "<svg" + more + attribute("viewBox", "0 0 " + px(width) + " " + px(height)) +
          attribute("width", px(width)) + attribute("height", px(height)) +
          attribute("role", "img") + attribute("aria-label", escape(title)) + ">\n" +
          text_at(width / 2, 16, title, "middle", attribute("class", "title"));
+}
+
+double text_width(const std::string& text) { return 6.2 * static_cast<double>(text.size()); }
+
+// At most `most` wide, what is left out from the middle.
+std::string shortened(const std::string& text, double most) {
+  const auto length = static_cast<std::size_t>(most / text_width("x"));
+  if (text.size() <= length) return text;
+  const std::size_t head = length * 2 / 3;
+  return text.substr(0, head) + "..." + text.substr(text.size() - (length - head - 3));
 }
 
 // Round numbers, about five of them.
@@ -64,11 +75,11 @@ std::vector<double> linear_ticks(double low, double high) {
     if (multiple * decade >= raw) step = multiple * decade;
   std::vector<double> ticks;
   for (double i = std::ceil(low / step - 1e-9); i * step <= high * (1 + 1e-9); ++i)
-    ticks.push_back(i * step);
+    ticks.push_back(i * step + 0.0);  // never -0
   return ticks;
 }
 
-// Decades, with 2 and 5 between if they are few.
+// Decades, with 2 and 5 between if they are few; of a short axis round numbers.
 std::vector<double> logarithmic_ticks(double low, double high) {
   std::vector<double> ticks;
   const bool few = std::log10(high / low) < 2.5;
@@ -78,7 +89,12 @@ std::vector<double> logarithmic_ticks(double low, double high) {
       if ((multiple == 1 || few) && tick >= low * 0.999 && tick <= high * 1.001)
         ticks.push_back(tick);
     }
-  return ticks;
+  return ticks.size() > 1 ? ticks : linear_ticks(low, high);
+}
+
+bool is_decade(double tick) {
+  const double exponent = std::log10(tick);
+  return std::abs(exponent - std::round(exponent)) < 1e-9;
 }
 
 // From values to pixels.
@@ -89,7 +105,7 @@ class Scale {
     std::erase_if(values, [&](double v) { return !usable(v); });
     if (values.empty()) values = {1};
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
-    low_ = axis.logarithmic ? *low : std::min(0.0, *low);
+    low_ = axis.logarithmic || !axis.from_zero ? *low : std::min(0.0, *low);
     high_ = *high;
     if (!(high_ > low_)) {
       high_ = axis.logarithmic ? 2 * low_ : low_ + 1;
@@ -115,15 +131,31 @@ class Scale {
   std::vector<double> ticks_;
 };
 
+// The texts below the ticks, as many as have room, decades first.
+std::string tick_texts(const Axis& axis, const Scale& x) {
+  constexpr double kGap = 8;
+  std::string text;
+  std::vector<std::pair<double, double>> taken;
+  for (const bool decades : {true, false})
+    for (const double tick : x.ticks()) {
+      if ((axis.logarithmic && is_decade(tick)) != decades) continue;
+      const double half = text_width(x.tick_text(tick)) / 2;
+      const double middle = std::min(x.at(tick), kWidth - half);
+      const auto meets = [&](const auto& other) {
+        return middle - half < other.second + kGap && other.first < middle + half + kGap;
+      };
+      if (std::any_of(taken.begin(), taken.end(), meets)) continue;
+      taken.emplace_back(middle - half, middle + half);
+      text += text_at(middle, kHeight - kBottom + 15, x.tick_text(tick), "middle");
+    }
+  return text;
+}
+
 std::string axes(const LinePlot& plot, const Scale& x, const Scale& y) {
   std::string text;
-  double written = -1e9;
-  for (const double tick : x.ticks()) {
+  for (const double tick : x.ticks())
     text += line_between(x.at(tick), kTop, x.at(tick), kHeight - kBottom, "grid");
-    if (x.at(tick) - written < 34) continue;
-    written = x.at(tick);
-    text += text_at(x.at(tick), kHeight - kBottom + 15, x.tick_text(tick), "middle");
-  }
+  text += tick_texts(plot.x, x);
   for (const double tick : y.ticks()) {
     text += line_between(kLeft, y.at(tick), kWidth - kRight, y.at(tick), "grid");
     text += text_at(kLeft - 5, y.at(tick) + 4, y.tick_text(tick), "end");
@@ -231,7 +263,8 @@ std::string svg(const LinePlot& plot) {
     ys.insert(ys.end(), {guide.from.second, guide.to.second});
   const Scale x(plot.x, xs, kLeft + 8, kWidth - kRight - 8);
   const Scale y(plot.y, ys, kHeight - kBottom, kTop + 6);
-  std::string text = open_svg(plot.title, kWidth, kHeight) + axes(plot, x, y);
+  std::string text =
+      open_svg(plot.title, kWidth, kHeight, attribute("class", "lines")) + axes(plot, x, y);
   for (const GuideLine& g : plot.guides) {
     text += line_between(x.at(g.from.first), y.at(g.from.second), x.at(g.to.first),
                          y.at(g.to.second), "guide");
@@ -242,7 +275,8 @@ std::string svg(const LinePlot& plot) {
 }
 
 std::string svg(const StackedBars& plot) {
-  constexpr double kNames = 190, kRow = 17, kBarsWidth = 640, kTotals = 70;
+  constexpr double kRow = 17, kBars = 380, kTotals = 70, kMostNames = 400;
+  double names = 100;
   double rows = 0;
   std::vector<double> totals{0};
   for (const BarGroup& group : plot.groups) {
@@ -251,12 +285,14 @@ std::string svg(const StackedBars& plot) {
       double total = 0;
       for (const double part : bar.parts) total += part;
       totals.push_back(total);
+      names = std::max(names, std::min(kMostNames, text_width(bar.name) + 10));
     }
   }
+  const double width = names + kBars + kTotals;
   const double bottom = 52 + rows * kRow;
-  const Scale x(plot.x, totals, kNames, kBarsWidth - kTotals);
-  std::string text = open_svg(plot.title, kBarsWidth, bottom + 38);
-  double legend_x = kNames;
+  const Scale x(plot.x, totals, names, width - kTotals);
+  std::string text = open_svg(plot.title, width, bottom + 38);
+  double legend_x = names;
   for (std::size_t p = 0; p < plot.parts.size(); ++p) {
     text += rectangle(legend_x, 24, 14, 10, attribute("class", "part" + std::to_string(p)) + "/>");
     text += text_at(legend_x + 18, 33, plot.parts[p], "start");
@@ -266,13 +302,14 @@ std::string svg(const StackedBars& plot) {
     text += line_between(x.at(tick), 42, x.at(tick), bottom, "grid");
     text += text_at(x.at(tick), bottom + 14, x.tick_text(tick), "middle");
   }
-  text += text_at((kNames + kBarsWidth - kTotals) / 2, bottom + 30, plot.x.label, "middle");
+  text += text_at((names + width - kTotals) / 2, bottom + 30, plot.x.label, "middle");
   double y = 44;
   for (const BarGroup& group : plot.groups) {
     text += text_at(4, y + 12, group.name, "start", attribute("class", "strong"));
     y += kRow;
     for (const Bar& bar : group.bars) {
-      text += text_at(kNames - 6, y + 12, bar.name, "end");
+      text += "<g><title>" + escape(bar.name) + "</title>" +
+              text_at(names - 6, y + 12, shortened(bar.name, names - 10), "end") + "</g>";
       double from = 0;
       for (std::size_t p = 0; p < bar.parts.size(); ++p) {
         const double left = x.at(from);
@@ -349,7 +386,7 @@ svg .strong{font-weight:bold}.grid{stroke:var(--faint)}.guide{stroke:var(--ink);
 }
 
 std::string plot_hatchings() {
-  return R"svg(<svg width="0" height="0" aria-hidden="true"><defs>
+  return R"svg(<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
 <pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
 <line x1="0" y1="0" x2="0" y2="5" stroke="var(--c2)" stroke-width="4"/></pattern>
 <pattern id="dots" width="4" height="4" patternUnits="userSpaceOnUse">

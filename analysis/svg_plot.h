@@ -13,6 +13,7 @@ struct Axis {
   bool logarithmic = false;
   std::string (*tick)(double) = nullptr;  ///< a tick's text
   std::vector<double> ticks = {};         ///< empty: chosen
+  bool from_zero = true;                  ///< unless logarithmic
 };
 
 struct Curve {

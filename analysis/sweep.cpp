@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "analysis/report.h"
+#include "analysis/sweep_file.h"
 #include "analysis/text.h"
 #include "sim/platform.h"
 
@@ -18,7 +19,6 @@ using nlohmann::ordered_json;
 
 constexpr const char* kGlobalBatch = "global-batch-size";
 constexpr const char* kCrossovers = "crossovers";
-constexpr int kFormat = 1;
 constexpr std::int64_t kReferenceBatches = 3;  // they all take the same time
 
 void check_keys(const ordered_json& object) {
@@ -127,7 +127,7 @@ Sweep parse_sweep(const ordered_json& echo) { return read_sweep(echo, Grid()); }
 
 ordered_json sweep_identity(const Sweep& sweep) {
   const ordered_json all = versions();
-  ordered_json identity{{"gradwire_sweep", kFormat},
+  ordered_json identity{{"gradwire_sweep", kSweepFormat},
                         {"scenario", sweep.echo()},
                         {"platform_hashes", platform_hashes(sweep)},
                         {"versions", {{"gradwire", all["gradwire"]}, {"simgrid", all["simgrid"]}}}};

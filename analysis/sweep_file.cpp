@@ -76,6 +76,10 @@ Contents read_lines(std::FILE* file, const std::string& path, const RecordSink& 
       } catch (const ordered_json::exception&) {  // a member is missing
         reject_line(path, number);
       }
+    } else if (json["gradwire_sweep"] != kSweepFormat) {
+      reject(path, "is a sweep of format " + json["gradwire_sweep"].dump() +
+                       "; this gradwire writes and reads format " + std::to_string(kSweepFormat) +
+                       "; compute it again");
     } else if (json.contains("hash") && json.contains("scenario")) {
       contents.identity = std::move(json);
     } else {

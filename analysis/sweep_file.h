@@ -10,6 +10,9 @@
 
 namespace gradwire {
 
+/// Goes up when lines of before lack something or mean something else.
+inline constexpr int kSweepFormat = 2;
+
 /// May throw what nlohmann::json throws for a missing member: the line is then called corrupt.
 using RecordSink = std::function<void(nlohmann::ordered_json record)>;
 

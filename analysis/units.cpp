@@ -151,6 +151,7 @@ std::string format_bandwidth(double bit_per_s) {
 }
 
 std::string format_time(double seconds) {
+  if (seconds == 0) return "0 s";
   return three_digits(scaled(seconds, {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}));
 }
 

@@ -8,7 +8,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "algorithms/report.h"
 #include "analysis/table.h"
 #include "analysis/text.h"
 #include "analysis/units.h"
@@ -63,12 +62,17 @@ std::string cell_key(const Scenario& s) {
 
 std::string case_key(const Scenario& s) { return cell_key(s) + ", " + s.algorithm.text(); }
 
+Interval prediction_interval(const Summary& batch_time_s, double uncertainty) {
+  return {batch_time_s.min / (1 + uncertainty), batch_time_s.max * (1 + uncertainty)};
+}
+
 Verdict judge(const ValidationCase& one, double uncertainty) {
   const Summary measured = summarize(one.measured_s), predicted = summarize(one.predicted_s);
+  const Interval interval = prediction_interval(predicted, uncertainty);
   Verdict v{.measured_s = measured.median,
             .predicted_s = predicted.median,
-            .least_s = predicted.min / (1 + uncertainty),
-            .most_s = predicted.max * (1 + uncertainty)};
+            .least_s = interval.low,
+            .most_s = interval.high};
   v.relative_error = v.predicted_s / v.measured_s - 1;
   v.outside = v.measured_s < v.least_s || v.measured_s > v.most_s;
   return v;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/report.h"
 #include "algorithms/scenario.h"
 
 namespace gradwire {
@@ -21,6 +22,12 @@ std::string case_key(const Scenario& scenario);
 /// The same without the algorithm: cases whose order matters.
 std::string cell_key(const Scenario& scenario);
 
+struct Interval {
+  double low = 0, high = 0;
+};
+/// Of the batches' times, `uncertainty` (relative) wider at both ends.
+Interval prediction_interval(const Summary& batch_time_s, double uncertainty);
+
 struct Verdict {
   double measured_s = 0;  ///< median
   double predicted_s = 0;
@@ -28,7 +35,6 @@ struct Verdict {
   double relative_error = 0;       ///< of the prediction; positive: too long
   bool outside = false;            ///< the measured median, of the interval
 };
-/// The interval is that of the predicted batches, `uncertainty` (relative) wider at both ends.
 Verdict judge(const ValidationCase& one, double uncertainty);
 
 /// Two algorithms of a cell that differ by more than 5 % as measured, predicted the other way

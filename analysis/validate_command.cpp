@@ -125,13 +125,10 @@ struct Known {
 };
 
 Known study_calibration(const std::string& path) {
-  read_calibration(path);
   Known known;
+  known.uncertainty = read_calibration(path).uncertainty;
   known.text = read_text(path);
   const auto file = nlohmann::ordered_json::parse(known.text);
-  if (file.contains("fits"))
-    for (const auto& [name, fit] : file["fits"].items())
-      known.uncertainty = std::hypot(known.uncertainty, fit.value("median_relative_error", 0.0));
   if (file.contains("samples") && file["samples"].contains("shaped_streams"))
     for (const auto& shaped : file["samples"]["shaped_streams"])
       known.rates.insert(shaped.value("port_bit_per_s", 0.0));

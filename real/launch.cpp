@@ -45,6 +45,7 @@ std::string pack(const WorkerReport& report) {
   }
   out.put_array(report.outcome.evaluations);
   out.put(report.outcome.parameter_hash);
+  out.put(report.outcome.memory);
   out.put_array(report.steps);
   out.put_string(report.interface);
   out.put(report.batch_scheduling);
@@ -61,6 +62,7 @@ WorkerReport unpack(const std::string& bytes) {
   }
   report.outcome.evaluations = in.get_array<EvaluationPoint>();
   report.outcome.parameter_hash = in.get<std::uint64_t>();
+  report.outcome.memory = in.get<WorkerMemory>();
   report.steps = in.get_array<Account>();
   report.interface = in.get_string();
   report.batch_scheduling = in.get<bool>();

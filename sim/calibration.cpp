@@ -78,6 +78,7 @@ Calibration from_json(const ordered_json& file) {
   c.switch_s = number(p, "switch_s", 0);
   c.flop_per_s = number(p, "flop_per_s", 1);
   c.memory_byte_per_s = number(p, "memory_byte_per_s", 0);
+  c.uncertainty = uncertainty_of(file);
   return c;
 }
 
@@ -101,6 +102,15 @@ ByteCost Calibration::byte_cost(double bit_per_s) const {
   return {.bit_per_s = bit_per_s,
           .send_s = std::lerp(below.send_s, above->send_s, part),
           .receive_s = std::lerp(below.receive_s, above->receive_s, part)};
+}
+
+double uncertainty_of(const ordered_json& calibration_file) {
+  double uncertainty = 0;
+  if (calibration_file.contains("fits"))
+    for (const ordered_json& fit : calibration_file["fits"])
+      if (fit.is_object() && fit.contains("median_relative_error"))
+        uncertainty = std::hypot(uncertainty, number(fit, "median_relative_error", 0));
+  return uncertainty;
 }
 
 Calibration read_calibration(const std::string& path) {

@@ -41,6 +41,7 @@ struct Calibration {
   double switch_s = 0;
   double flop_per_s = 50e9;      ///< of one core, matrix products
   double memory_byte_per_s = 0;  ///< of one core; 0: unlimited
+  double uncertainty = 0;        ///< relative, of a predicted time; from the fits
 
   double burst_bytes(double bit_per_s) const;
   /// Between measured rates, in proportion to the logarithm of the rate.
@@ -49,6 +50,9 @@ struct Calibration {
 
 /// Throws std::invalid_argument naming the file and the key that is missing or makes no sense.
 Calibration read_calibration(const std::string& path);
+
+/// The root of the sum of the squares of the fits' median relative errors.
+double uncertainty_of(const nlohmann::ordered_json& calibration_file);
 
 /// The file's "parameters".
 nlohmann::ordered_json to_json(const Calibration& calibration);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "algorithms/serial.h"
+#include "models/options.h"
 #include "sim/compute_model.h"
 #include "sim/flow_replay.h"
 #include "sim/loaded_platform.h"
@@ -131,6 +132,9 @@ SimulatedRun run(const Job& job) {
   for (auto workers = in.get<std::size_t>(); workers > 0; --workers)
     result.timeline.push_back(in.get_array<Span>());
   get_network(in, result);
+  if (const std::string file = calibration_file(job.scenario.network_model); !file.empty())
+    result.network.emplace_back(kPredictionUncertainty,
+                                shortest(read_calibration(file).uncertainty));
   return result;
 }
 

@@ -10,6 +10,9 @@
 
 namespace gradwire {
 
+/// The constant of a calibrated network that says how far off, relatively, its times may be.
+inline constexpr const char* kPredictionUncertainty = "prediction_uncertainty";
+
 /// Timelines by worker, for traces.
 using Timeline = std::vector<std::vector<Span>>;
 

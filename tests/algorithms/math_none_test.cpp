@@ -58,6 +58,8 @@ TEST_CASE("Sizes alone give the recording that values give") {
   const Rehearsal with = rehearse(s, no_dataset());
   s.model.values = false;
   const Rehearsal without = rehearse(s, no_dataset());
+  CHECK(without.workers.front().memory.total_bytes == with.workers.front().memory.total_bytes);
+  CHECK(without.workers.front().memory.state_bytes == with.workers.front().memory.state_bytes);
   REQUIRE(with.recording.workers.size() == without.recording.workers.size());
   for (std::size_t w = 0; w < with.recording.workers.size(); ++w)
     for (const std::size_t lane : {0U, 1U})

@@ -3,8 +3,10 @@
 
 #include <catch2/catch.hpp>
 #include <limits>
+#include <map>
 
 #include "models/cost_only.h"
+#include "tests/algorithms/training_runs.h"
 #include "tests/models/temporary_folder.h"
 
 namespace gradwire {
@@ -37,6 +39,63 @@ TEST_CASE("Memory is parameters times copies plus activations, for every worker"
   CHECK(estimate_memory_bytes(s, *model, data) == bytes(3 * 6 + 3));
 }
 
+// mlp:40-30-5: what each algorithm's header says that it keeps, in Scalars.
+constexpr double kParameters = 40 * 30 + 30 + 30 * 5 + 5;
+constexpr double kWarmStart = 2 * (30 + 5);    // Q (out, rank) of both weights at rank 2
+constexpr double kWeights = 40 * 30 + 30 * 5;  // PowerSGD's error feedback
+const std::map<std::string, double> kState{
+    {"dsgd", 0},
+    {"dad", 0},
+    {"edad", 0},
+    {"rank-dad", 0},
+    {"top-columns", 0},
+    {"crossover", 0},
+    {"d-psgd", 0},
+    {"sgp", 1},  // the push-sum weight
+    {"powersgd", kWarmStart + kWeights},
+    {"powersgd:error-feedback=off", kWarmStart},
+    {"powersgd:flavour=authors", kWarmStart},
+    {"top-k", kParameters},
+    {"top-k:feedback=off", 0},
+    {"threshold", kParameters},
+    {"gaussian-k", kParameters},
+    {"gtop-k", kParameters},
+    {"dgc", 2 * kParameters},  // and a velocity
+    {"random-k", kParameters},
+    {"random-block", kParameters},
+    {"micro", kParameters},
+    {"exdyna", kParameters},
+    {"deft", kParameters},
+    {"lags", kParameters},
+    {"omgs", kParameters},
+};
+
+WorkerMemory memory_of(const Scenario& scenario) {
+  Result result;
+  describe(rehearse(scenario, small_dataset(scenario)), result);
+  return result.memory;
+}
+
+TEST_CASE("Every algorithm keeps between steps what its header says") {
+  for (const AlgorithmRow& row : algorithm_registry()) CHECK(kState.contains(row.name));
+  for (const auto& [spec, scalars] : kState) {
+    CAPTURE(spec);
+    Scenario scenario = small_scenario(
+        spec.starts_with("powersgd") ? spec + (spec == "powersgd" ? ":rank=2" : ",rank=2") : spec,
+        3, "mlp:40-30-5");
+    scenario.gradient_error = false;
+    CHECK(memory_of(scenario).state_bytes == scalars * sizeof(Scalar));
+  }
+}
+
+TEST_CASE("A worker holds parameters, gradient, optimiser, batch and what its algorithm keeps") {
+  Scenario scenario = small_scenario("top-k", 3, "mlp:40-30-5");
+  const double traces = 4 * (40 + 30 + 30 + 5);
+  CHECK(memory_of(scenario).total_bytes == sizeof(Scalar) * (3 * kParameters + traces));
+  scenario.optimizer.name = "adam";
+  CHECK(memory_of(scenario).total_bytes == sizeof(Scalar) * (5 * kParameters + traces));
+}
+
 TEST_CASE("A run that does not fit is refused with both figures") {
   Scenario s;
   s.workers = 16;
@@ -66,7 +125,7 @@ TEST_CASE("Available memory is what the system or a control group leaves, whiche
   CHECK(available() == 2048.0 * 1024);
   folder.write("cg/a/memory.max", "5000\n");  // a group above
   folder.write("cg/a/memory.current", "4000\n");
-  folder.write("cg/a/memory.stat", "anon 1\ninactive_file 500\n");
+  folder.write("cg/a/memory.stat", "anon 1\ninactive_file 300\nactive_file 200\n");
   CHECK(available() == 1500);
   folder.write("proc/self/cgroup", "3:cpu:/x\n4:memory:/job\n");
   folder.write("cg/memory/job/memory.limit_in_bytes", "900\n");

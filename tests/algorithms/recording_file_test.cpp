@@ -49,6 +49,8 @@ TEST_CASE("a recording comes back from its bytes whole") {
     CHECK(same_bits(a.workers[w].loss, b.workers[w].loss));
     CHECK(a.workers[w].metrics == b.workers[w].metrics);
     CHECK(a.workers[w].parameter_hash == b.workers[w].parameter_hash);
+    CHECK(a.workers[w].memory.total_bytes == b.workers[w].memory.total_bytes);
+    CHECK(a.workers[w].memory.state_bytes == b.workers[w].memory.state_bytes);
     REQUIRE(a.workers[w].evaluations.size() == b.workers[w].evaluations.size());
     for (std::size_t e = 0; e < a.workers[w].evaluations.size(); ++e)
       CHECK(a.workers[w].evaluations[e].macro_auc == b.workers[w].evaluations[e].macro_auc);
@@ -83,7 +85,7 @@ TEST_CASE("the refusal of a recording says what is wrong with it") {
   CHECK(refusal(bytes.substr(0, 30)) == "f.rec: is a recording cut short");
   bytes[19] = 0;  // the version's lowest byte
   CHECK(refusal(bytes) ==
-        "f.rec: is a recording of version 0; this gradwire reads version 2; record it again");
+        "f.rec: is a recording of version 0; this gradwire reads version 3; record it again");
   CHECK_THROWS_WITH(load_recording("/no/such/file"),
                     Catch::StartsWith("/no/such/file: cannot be read"));
 }

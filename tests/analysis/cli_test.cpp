@@ -117,9 +117,11 @@ TEST_CASE("the same command gives byte-identical JSON, with any number of jobs")
 
 TEST_CASE("the report's scenario is a scenario file that gives the report's results") {
   const Outcome first = gradwire_process(kOnStar + Words{"--workers", "2,3", "--json"});
+  CAPTURE(first.status, first.err);
   const auto report = nlohmann::json::parse(first.out);
   const ScratchFile file("scenario.json", report["context"]["scenario"].dump());
   const Outcome again = gradwire_process({"run", "--scenario", file.path(), "--json"});
+  CAPTURE(again.status, again.err);
   CHECK(nlohmann::json::parse(again.out)["results"] == report["results"]);
   const Outcome other =
       gradwire_process({"run", "--scenario", file.path(), "--workers", "1", "--json"});

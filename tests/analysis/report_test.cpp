@@ -115,8 +115,8 @@ TEST_CASE("a row holds means over batches and over workers, in SI base units") {
 
 TEST_CASE("what is not defined is null with a reason") {
   const auto row = report_of({example()})["results"][0];
-  for (const char* key :
-       {"bandwidth_bit_per_s", "latency_s", "gradient_relative_error", "diverged_at_batch"}) {
+  for (const char* key : {"bandwidth_bit_per_s", "latency_s", "gradient_relative_error",
+                          "diverged_at_batch", "batch_time_interval_s"}) {
     CAPTURE(key);
     CHECK(row[key].is_null());
     CHECK(row["null_reasons"].contains(key));
@@ -128,6 +128,15 @@ TEST_CASE("what is not defined is null with a reason") {
   CHECK(other["bandwidth_bit_per_s"] == 1e9);
   CHECK(other["latency_s"] == 0);
   CHECK_FALSE(other["null_reasons"].contains("latency_s"));
+}
+
+TEST_CASE("a calibrated prediction has the interval in which its batches are expected") {
+  Result r = example();  // batches of 1 and 3 s
+  CHECK(report_of({r})["results"][0]["batch_time_interval_s"].is_null());
+  r.network.emplace_back(kPredictionUncertainty, "0.25");
+  const ordered_json report = report_of({r});
+  CHECK(violations(report_schema(), json::parse(dump(report))) == "");
+  CHECK(report["results"][0]["batch_time_interval_s"] == ordered_json({0.8, 3.75}));
 }
 
 TEST_CASE("a diverged run says where, and its report stays valid JSON without NaN") {

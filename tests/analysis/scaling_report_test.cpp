@@ -35,6 +35,7 @@ ordered_json point(std::uint64_t index, const Scenario& s, double batch_time_s) 
   r.exposed_communication_time_s = summarize({batch_time_s - 0.5});
   r.bytes_sent_by_worker = {100};
   r.messages_sent_by_worker = {2};
+  r.memory = {.total_bytes = 5e6, .state_bytes = 2e6};
   r.loss = {2};
   r.evaluations = {
       {.batch = 1, .time_s = batch_time_s, .loss = 1, .accuracy = 0.5, .macro_auc = 0.8},
@@ -229,6 +230,20 @@ TEST_CASE("CSV has a line per point, every line with as many cells as its head")
     CHECK(std::count(line.begin(), line.end(), ',') == commas);
   CHECK(points == 8);
   CHECK_THAT(csv, Catch::Contains("\n5,rank-dad,4,star-1g,1e+09,,"));
+  CHECK_THAT(csv, Catch::Contains(",100,2,5e+06,2e+06,"));
+}
+
+TEST_CASE("the table shows a worker's memory, and intervals where a calibration gives them") {
+  Example example;
+  CHECK_THAT(scaling_table(report_of(example)),
+             Catch::Contains("5.00 MB  2.00 MB") && !Catch::Contains("expected"));
+  example.records()[4]["result"]["batch_time_interval_s"] = {3, 6};
+  const ScalingReport report = report_of(example);
+  CHECK(report.rows[4].batch_time_high_s == 6);
+  CHECK(std::isnan(report.rows[5].batch_time_high_s));
+  CHECK_THAT(scaling_table(report),
+             Catch::Contains("expected") && Catch::Contains("4.00 s  3.00 s - 6.00 s"));
+  CHECK_THAT(scaling_csv(report), Catch::Contains(",4,3,6,0.5,"));
 }
 
 TEST_CASE("Learning curves have a line per evaluation") {

@@ -200,6 +200,19 @@ TEST_CASE("a file of another sweep, of another program or with a corrupt line st
   }
 }
 
+TEST_CASE("a sweep's file of another format is named as such and left alone") {
+  const Folder folder;
+  REQUIRE(folder.sweep("a.jsonl").status == 0);
+  std::string older = read_text(folder / "a.jsonl");
+  const std::string key = "{\"gradwire_sweep\":";
+  REQUIRE(older.starts_with(key + std::to_string(kSweepFormat)));
+  older[key.size()] = '1';
+  std::ofstream(folder / "a.jsonl") << older;
+  check_refused(folder.sweep("a.jsonl"), 3, "is a sweep of format 1; this gradwire writes");
+  check_refused(gradwire({"report", folder / "a.jsonl"}), 3, "is a sweep of format 1");
+  CHECK(read_text(folder / "a.jsonl") == older);
+}
+
 TEST_CASE("two sweeps cannot write one file") {
   const Folder folder;
   const SweepFile mine(folder / "a.jsonl", sweep_identity(load_sweep(folder.scenario(), Grid())),

@@ -61,6 +61,14 @@ TEST_CASE("A port's burst is that of the first bucket for its rate", "[calibrati
   CHECK(Calibration{}.burst_bytes(1e8) == 0);
 }
 
+TEST_CASE("A prediction is as uncertain as the fits of its calibration together", "[calibration]") {
+  ordered_json file = file_of(unlike_the_default());
+  CHECK(read_calibration(CalibrationFile(file.dump()).path()).uncertainty == 0);
+  file["fits"] = {{"streams", {{"points", 3}, {"median_relative_error", 0.04}}},
+                  {"messages", {{"points", 9}, {"median_relative_error", 0.03}}}};
+  CHECK(read_calibration(CalibrationFile(file.dump()).path()).uncertainty == Approx(0.05));
+}
+
 TEST_CASE("A bad calibration file is refused with its name, key and value", "[calibration]") {
   const auto refused = [](const ordered_json& json, const std::string& why) {
     const CalibrationFile file(json.dump());
