@@ -182,9 +182,7 @@ class PowerSgd final : public Algorithm {
   }
 
   double state_bytes() const override {
-    Index scalars = 0;
-    for (const PowerSgdState& state : states_) scalars += state.q.size() + state.error.size();
-    return static_cast<double>(scalars) * sizeof(Scalar);
+    return static_cast<double>(state_scalars_) * sizeof(Scalar);
   }
 
  private:
@@ -204,7 +202,11 @@ class PowerSgd final : public Algorithm {
     PowerSgdState& state = states_[parameter];
     if (state.q.size() == 0) {
       state.q = Matrix::Zero(gradient.cols(), std::min({gradient.rows(), gradient.cols(), rank_}));
-      if (error_feedback_) state.error.emplace();
+      state_scalars_ += state.q.size();
+      if (error_feedback_) {
+        state.error.emplace();
+        state_scalars_ += gradient.size();  // which has them only where there are values
+      }
     }
     if (!worker.comm.carries_data()) return;
     const auto rank = static_cast<std::uint64_t>(authors_ ? worker.comm.rank() : 0);
@@ -229,6 +231,7 @@ class PowerSgd final : public Algorithm {
   double epsilon_;
   AllReduce all_reduce_;
   std::vector<PowerSgdState> states_;  // one per parameter, empty where it is not compressed
+  Index state_scalars_ = 0;
 };
 
 }  // namespace

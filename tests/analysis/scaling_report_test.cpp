@@ -234,9 +234,9 @@ TEST_CASE("CSV has a line per point, every line with as many cells as its head")
 }
 
 TEST_CASE("the table shows a worker's memory, and intervals where a calibration gives them") {
-  Example example;
-  CHECK_THAT(scaling_table(report_of(example)),
+  CHECK_THAT(scaling_table(report_of(Example())),
              Catch::Contains("5.00 MB  2.00 MB") && !Catch::Contains("expected"));
+  Example example;
   example.records()[4]["result"]["batch_time_interval_s"] = {3, 6};
   const ScalingReport report = report_of(example);
   CHECK(report.rows[4].batch_time_high_s == 6);
