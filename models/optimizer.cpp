@@ -137,6 +137,9 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec) {
     throw std::invalid_argument("learning-rate: " + rate.str() +
                                 " is not allowed; it must be a finite number above 0");
   }
+  if ((spec.name == "sgd" || spec.name == "adam") && spec.momentum != OptimizerSpec().momentum)
+    throw std::invalid_argument("momentum: optimizer " + spec.name +
+                                " has none; it is of momentum and nesterov");
   if (spec.name == "sgd") return std::make_unique<Sgd>(spec.learning_rate);
   if (spec.name == "adam") return std::make_unique<Adam>(spec.learning_rate);
   if (spec.name != "momentum" && spec.name != "nesterov")

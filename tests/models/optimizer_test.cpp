@@ -119,5 +119,12 @@ TEST_CASE("Gradients of other shapes than the parameters are a broken invariant"
   CHECK_THROWS_AS(optimizer->step(w, {Matrix::Ones(3, 2)}), std::logic_error);
 }
 
+TEST_CASE("A momentum for an optimiser that has none is refused") {
+  const std::string name = GENERATE("sgd", "adam");
+  CHECK_THROWS_WITH(make_optimizer({.name = name, .momentum = 0.5}),
+                    "momentum: optimizer " + name + " has none; it is of momentum and nesterov");
+  CHECK_NOTHROW(make_optimizer({.name = name}));
+}
+
 }  // namespace
 }  // namespace gradwire
