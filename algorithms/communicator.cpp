@@ -1,9 +1,12 @@
 #include "algorithms/communicator.h"
 
+#include <algorithm>
 #include <ctime>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "algorithms/dry_run.h"
 
 namespace gradwire {
 
@@ -57,10 +60,31 @@ void Communicator::wait(Request request) {
   if (spans_ != nullptr)
     spans_->push_back({done.is_send ? Span::Kind::kSend : Span::Kind::kReceive, Phase::kForward,
                        static_cast<std::uint8_t>(lane_index_), done.peer, done.bytes, start_s,
-                       end_s});
+                       end_s, step()});
   done.open = false;
   free_ids_.push_back(request.id);
   mark();
+}
+
+bool Communicator::run_native(const std::function<void(NativeCollectives&)>& collective,
+                              const std::function<void(Communicator&)>& schedule) {
+  NativeCollectives* const own = native();
+  if (own == nullptr) return false;
+  const Traffic planned = dry_traffic(rank_, size_, schedule);
+  traffic_.bytes_sent += planned.bytes_sent;
+  traffic_.messages_sent += planned.messages_sent;
+  traffic_.bytes_received += planned.bytes_received;
+  traffic_.messages_received += planned.messages_received;
+  const double start_s = clock_s();
+  collective(*own);
+  const double end_s = clock_s();
+  waiting_s_ += end_s - start_s;
+  if (spans_ != nullptr)
+    spans_->push_back({Span::Kind::kCollective, Phase::kForward,
+                       static_cast<std::uint8_t>(lane_index_), -1, planned.bytes_sent, start_s,
+                       end_s, step()});
+  mark();
+  return true;
 }
 
 void Communicator::charge(Phase phase, const Work& work) {
@@ -73,7 +97,7 @@ void Communicator::charge(Phase phase, const Work& work) {
   phase_s_[static_cast<std::size_t>(phase)] += end_s - start_s;
   if (spans_ != nullptr)
     spans_->push_back({Span::Kind::kCharge, phase, static_cast<std::uint8_t>(lane_index_), -1, 0,
-                       start_s, end_s});
+                       start_s, end_s, step()});
   mark();
 }
 
@@ -81,9 +105,11 @@ void Communicator::start(std::function<void(Communicator&)> job) {
   if (lane_index_ != 0) throw std::logic_error("the second lane cannot start jobs");
   second_lane();
   log({.kind = Event::Kind::kStart});
-  do_start([job = std::move(job)](Communicator& lane) {
+  do_start([job = std::move(job), step = step()](Communicator& lane) {
+    lane.job_step_ = step;
     lane.mark();
     job(lane);
+    lane.require_idle();
     lane.log({.kind = Event::Kind::kJobEnd});
   });
   mark();
@@ -98,15 +124,26 @@ void Communicator::finish() {
   if (spans_ != nullptr) {
     spans_->insert(spans_->end(), lane_spans_.begin(), lane_spans_.end());
     lane_spans_.clear();
-    spans_->push_back({Span::Kind::kFinish, Phase::kForward, 0, -1, 0, start_s, end_s});
+    spans_->push_back({Span::Kind::kFinish, Phase::kForward, 0, -1, 0, start_s, end_s, step()});
   }
   mark();
 }
 
 void Communicator::end_step() {
+  require_idle();
   log({.kind = Event::Kind::kStep});
   steps_.push_back(account());
   mark();
+}
+
+void Communicator::require_idle() const {
+  if (free_ids_.size() == pending_.size()) return;
+  const auto open =
+      std::find_if(pending_.begin(), pending_.end(), [](const Pending& p) { return p.open; });
+  throw std::logic_error("worker " + std::to_string(rank_) + " did not wait for its " +
+                         (open->is_send ? "send to" : "receive from") + " worker " +
+                         std::to_string(open->peer) + " of " + std::to_string(open->bytes) +
+                         " bytes" + (lane_index_ == 0 ? "" : " (second lane)"));
 }
 
 Account Communicator::account() const {

@@ -45,7 +45,7 @@ struct Account {
 
 /// A piece of a worker's timeline, for traces.
 struct Span {
-  enum class Kind : std::uint8_t { kCharge, kReceive, kSend, kFinish };
+  enum class Kind : std::uint8_t { kCharge, kReceive, kSend, kFinish, kCollective };
   Kind kind;
   Phase phase;  ///< of a charge
   std::uint8_t lane;
@@ -53,6 +53,22 @@ struct Span {
   std::int64_t bytes;
   double start_s;
   double end_s;
+  std::int64_t step;  ///< 0 before training, k in batch k
+};
+
+/// Timelines by worker, for traces.
+using Timeline = std::vector<std::vector<Span>>;
+
+/// Collectives that a transport has of its own: Gloo's, where workers are real.  What they send is
+/// that of the schedules in algorithms/gloo_collectives.h, which stand for them elsewhere.
+class NativeCollectives {
+ public:
+  virtual ~NativeCollectives() = default;
+  /// Sums over the workers, on all.
+  virtual void all_reduce(std::span<Scalar> values) = 0;
+  /// `all` has this worker's block in its place; `sizes` are those of all blocks.
+  virtual void all_gather(std::span<std::byte> all, std::span<const std::size_t> sizes) = 0;
+  virtual void broadcast(int root, std::span<std::byte> buffer) = 0;
 };
 
 class Communicator {
@@ -78,6 +94,11 @@ class Communicator {
   void send(int to, std::span<const std::byte> payload) { wait(isend(to, payload)); }
   void recv(int from, std::span<std::byte> buffer) { wait(irecv(from, buffer)); }
 
+  /// Lets the transport's own collective do what `schedule` would do with messages, and counts
+  /// those; does nothing and returns false if it has none.
+  bool run_native(const std::function<void(NativeCollectives&)>& collective,
+                  const std::function<void(Communicator&)>& schedule);
+
   /// Accounts for the mathematics done since the previous call on this communicator.
   void charge(Phase phase, const Work& work);
 
@@ -88,8 +109,12 @@ class Communicator {
   void finish();
 
   /// Ends a training step: takes an Account.  Where lanes are threads (real/), every started job
-  /// must have finished.
+  /// must have finished.  Throws as require_idle().
   void end_step();
+
+  /// Throws std::logic_error naming this worker if a send or receive of this lane was not waited
+  /// for; implementations call it at a worker's end, start() at the end of each job.
+  void require_idle() const;
 
   double now_s() const { return clock_s(); }
   const std::vector<Account>& steps() const { return steps_; }
@@ -117,6 +142,7 @@ class Communicator {
   virtual void do_finish() = 0;
   virtual double clock_s() const = 0;
   virtual std::unique_ptr<Communicator> make_lane() = 0;
+  virtual NativeCollectives* native() { return nullptr; }
 
   struct Pending {
     bool is_send = false;
@@ -128,6 +154,9 @@ class Communicator {
   std::uint32_t open_request(bool is_send, int peer, std::size_t bytes);
   void check_peer(int peer) const;
   void log(Event event);
+  std::int64_t step() const {
+    return lane_index_ == 0 ? static_cast<std::int64_t>(steps_.size()) : job_step_;
+  }
   void mark();  ///< the clock and processor time from which the next charge counts
 
   int rank_;
@@ -139,6 +168,7 @@ class Communicator {
   std::array<double, kPhases> phase_s_{};
   double waiting_s_ = 0;
   std::vector<Account> steps_;
+  std::int64_t job_step_ = 0;  ///< of the second lane's job: the main lane's when it started
   double mark_s_ = 0;
   double cpu_mark_s_ = 0;
   bool measure_cpu_ = false;

@@ -35,4 +35,10 @@ WorkerRecording record_dry(int rank, int size, const std::function<void(Communic
   return recording;
 }
 
+Traffic dry_traffic(int rank, int size, const std::function<void(Communicator&)>& worker) {
+  DryCommunicator comm(rank, size, 0);
+  worker(comm);
+  return comm.account().traffic;
+}
+
 }  // namespace gradwire

@@ -13,6 +13,9 @@ namespace gradwire {
 /// carries_data() not.
 WorkerRecording record_dry(int rank, int size, const std::function<void(Communicator&)>& worker);
 
+/// What `worker(comm)` sends and receives on such a communicator's main lane.
+Traffic dry_traffic(int rank, int size, const std::function<void(Communicator&)>& worker);
+
 /// A span of memory that is not there: it has a size, and nobody may look at its elements.
 template <class T>
 std::span<T> absent(std::size_t size) {

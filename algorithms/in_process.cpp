@@ -233,6 +233,7 @@ void run_in_process(const InProcessOptions& options,
         comm.record_to(&(*options.recordings)[static_cast<std::size_t>(rank)]);
       comm.measure_cpu(options.measure_cpu);
       worker(comm);
+      comm.require_idle();
     } catch (const Stopped&) {  // the worker that failed has reported
     } catch (...) {
       network.fail(std::current_exception());

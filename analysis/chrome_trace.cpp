@@ -1,6 +1,8 @@
 #include "analysis/chrome_trace.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace gradwire {
@@ -9,9 +11,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-enum Lane : std::size_t { kCompute, kCompression, kCommunication, kOverlapped };
-constexpr std::array<const char*, 4> kLanes{"compute", "compression", "communication",
-                                            "overlapped communication"};
+enum Lane : std::size_t { kCompute, kCompression, kCommunication, kOverlapped, kBatches };
+constexpr std::array<const char*, 5> kLanes{"compute", "compression", "communication",
+                                            "overlapped communication", "batches"};
 
 Lane lane_of(const Span& span) {
   if (span.lane != 0) return kOverlapped;
@@ -28,10 +30,39 @@ std::string name_of(const Span& span) {
       return "receive from " + std::to_string(span.peer);
     case Span::Kind::kSend:
       return "send to " + std::to_string(span.peer);
+    case Span::Kind::kCollective:
+      return "Gloo's collective";
     case Span::Kind::kFinish:
       break;
   }
   return "wait for the second lane";
+}
+
+ordered_json event_of(const std::string& name, Lane lane, double start_s, double end_s,
+                      std::size_t worker) {
+  return {{"name", name},
+          {"cat", kLanes[lane]},
+          {"ph", "X"},
+          {"ts", start_s * 1e6},
+          {"dur", (end_s - start_s) * 1e6},
+          {"pid", worker},
+          {"tid", static_cast<std::size_t>(lane)}};
+}
+
+// From the first to the last thing that the worker's main lane did in each batch.
+std::map<std::int64_t, std::pair<double, double>> batches(const std::vector<Span>& spans) {
+  std::map<std::int64_t, std::pair<double, double>> found;
+  for (const Span& span : spans) {
+    if (span.lane != 0) continue;
+    auto& [start_s, end_s] = found.try_emplace(span.step, span.start_s, span.end_s).first->second;
+    start_s = std::min(start_s, span.start_s);
+    end_s = std::max(end_s, span.end_s);
+  }
+  return found;
+}
+
+std::string batch_name(std::int64_t step) {
+  return step == 0 ? "set-up" : "batch " + std::to_string(step);
 }
 
 ordered_json label(const char* what, std::size_t worker, std::size_t lane,
@@ -54,16 +85,14 @@ std::string chrome_trace(const Timeline& timeline) {
       add(label("thread_name", worker, lane, kLanes[lane]));
     for (const Span& span : timeline[worker]) {
       if (span.end_s <= span.start_s) continue;
-      ordered_json event{{"name", name_of(span)},
-                         {"cat", kLanes[lane_of(span)]},
-                         {"ph", "X"},
-                         {"ts", span.start_s * 1e6},
-                         {"dur", (span.end_s - span.start_s) * 1e6},
-                         {"pid", worker},
-                         {"tid", static_cast<std::size_t>(lane_of(span))}};
-      if (span.peer >= 0) event["args"] = {{"bytes", span.bytes}};
+      ordered_json event = event_of(name_of(span), lane_of(span), span.start_s, span.end_s, worker);
+      event["args"] = {{"batch", span.step}};
+      if (span.bytes > 0 || span.peer >= 0) event["args"]["bytes"] = span.bytes;
       add(event);
     }
+    for (const auto& [step, times] : batches(timeline[worker]))
+      if (times.second > times.first)
+        add(event_of(batch_name(step), kBatches, times.first, times.second, worker));
   }
   return text + "\n]}\n";
 }

@@ -1,10 +1,10 @@
 // A timeline in Chrome's trace event format, which Perfetto opens: a process per worker, with lanes
-// for compute, compression, communication and what overlaps them on the second lane.
+// for compute, compression, communication, what overlaps them on the second lane, and batches.
 #pragma once
 
 #include <string>
 
-#include "sim/simulate.h"
+#include "algorithms/communicator.h"
 
 namespace gradwire {
 

@@ -86,6 +86,7 @@ std::string run_workers(const Job& job, LoadedPlatform& platform, Child& child) 
             comm.measure_cpu(job.recorded == nullptr &&
                              job.scenario.compute.mode == ComputeSpec::Mode::kMeasured);
             job.worker(comm);
+            comm.require_idle();
             comm.close();
             ++ended;
           } catch (const std::exception& error) {

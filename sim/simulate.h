@@ -13,9 +13,6 @@ namespace gradwire {
 /// The constant of a calibrated network that says how far off, relatively, its times may be.
 inline constexpr const char* kPredictionUncertainty = "prediction_uncertainty";
 
-/// Timelines by worker, for traces.
-using Timeline = std::vector<std::vector<Span>>;
-
 /// Runs `worker(comm)` for every rank as SimGrid actors in a forked child: mathematics and network
 /// together.  Returns each worker's accounts.  Throws PlatformError for a bad platform and
 /// std::runtime_error for a worker's failure or a deadlock, naming the waiting workers.

@@ -86,6 +86,27 @@ TEST_CASE("a request is waited for once") {
   CHECK_THROWS_AS(comm.wait({17}), std::logic_error);
 }
 
+TEST_CASE("requests that nobody waits for end the step with the worker's name") {
+  Clockwork comm(1, 3);
+  const Request sent = comm.isend(2, bytes(5));
+  CHECK_THROWS_AS(comm.end_step(), std::logic_error);
+  CHECK_THROWS_WITH(comm.end_step(), "worker 1 did not wait for its send to worker 2 of 5 bytes");
+  CHECK(comm.steps().empty());
+  comm.wait(sent);
+  CHECK_NOTHROW(comm.end_step());
+  auto buffer = bytes(7);
+  static_cast<void>(comm.irecv(0, buffer));
+  CHECK_THROWS_WITH(comm.require_idle(),
+                    "worker 1 did not wait for its receive from worker 0 of 7 bytes");
+}
+
+TEST_CASE("a job that leaves a request behind fails at its end") {
+  Clockwork comm;
+  CHECK_THROWS_WITH(
+      comm.start([](Communicator& lane) { static_cast<void>(lane.isend(1, bytes(5))); }),
+      "worker 0 did not wait for its send to worker 1 of 5 bytes (second lane)");
+}
+
 TEST_CASE("time in a phase runs from the previous call to the end of the charge") {
   Clockwork comm;
   comm.clock() += 10;  // before any call: nobody's time but the first charge's
@@ -207,6 +228,7 @@ TEST_CASE("a timeline holds charges, messages and finishes of both lanes") {
   comm.send(1, bytes(5));
   comm.start([](Communicator& lane) { lane.charge(Phase::kReduction, {}); });
   comm.finish();
+  comm.end_step();
   comm.recv(2, {});
 
   REQUIRE(spans.size() == 4);
@@ -225,6 +247,8 @@ TEST_CASE("a timeline holds charges, messages and finishes of both lanes") {
   CHECK(spans[2].end_s == 6.5);
   CHECK(spans[3].kind == Span::Kind::kReceive);
   CHECK(spans[3].peer == 2);
+  CHECK(spans[2].step == 0);
+  CHECK(spans[3].step == 1);
 }
 
 TEST_CASE("processor time is measured only on demand") {

@@ -239,13 +239,23 @@ TEST_CASE("jobs of the second lane run in the order of their start and before fi
 }
 
 TEST_CASE("a message of another size than the receive's names both workers and sizes") {
-  const auto worker = [](Communicator& comm) {
-    if (comm.rank() == 1) return comm.send(0, std::vector<std::byte>(8));
+  const std::size_t sent = GENERATE(8, 3, 0);
+  const auto worker = [&](Communicator& comm) {
+    if (comm.rank() == 1) return comm.send(0, std::vector<std::byte>(sent));
     receive(comm, 1);
   };
   CHECK_THROWS_AS(run_in_process({.workers = 2}, worker), std::logic_error);
   CHECK_THROWS_WITH(run_in_process({.workers = 2}, worker),
-                    "worker 0 expects 4 bytes from worker 1 and gets 8");
+                    "worker 0 expects 4 bytes from worker 1 and gets " + std::to_string(sent));
+}
+
+TEST_CASE("a worker that ends without waiting for its requests is named") {
+  const auto worker = [](Communicator& comm) {
+    if (comm.rank() == 1) static_cast<void>(comm.isend(0, std::vector<std::byte>(8)));
+  };
+  CHECK_THROWS_AS(run_in_process({.workers = 2}, worker), std::logic_error);
+  CHECK_THROWS_WITH(run_in_process({.workers = 2}, worker),
+                    "worker 1 did not wait for its send to worker 0 of 8 bytes");
 }
 
 TEST_CASE("a worker's exception stops the others and is rethrown") {
