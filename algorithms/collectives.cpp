@@ -6,7 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "algorithms/dry_run.h"
+#include "algorithms/collective_parts.h"
+#include "algorithms/gloo_collectives.h"
 
 namespace gradwire {
 
@@ -34,23 +35,6 @@ int modulo(int a, int n) { return (a % n + n) % n; }
 
 std::span<Scalar> part(std::span<Scalar> values, Range r) {
   return values.subspan(r.begin, r.size());
-}
-
-// Room for `size` elements, none of them there if the communicator carries no data.
-template <class T>
-std::span<T> room(const Communicator& comm, std::vector<T>& storage, std::size_t size) {
-  if (!comm.carries_data()) return absent<T>(size);
-  storage.resize(size);
-  return storage;
-}
-
-void copy(const Communicator& comm, std::span<const std::byte> from, std::span<std::byte> to) {
-  if (comm.carries_data()) std::copy(from.begin(), from.end(), to.begin());
-}
-
-void add(Communicator& comm, Wire wire, std::span<const std::byte> bytes, std::span<Scalar> sum) {
-  if (comm.carries_data()) decode_add(wire, bytes, sum);
-  comm.charge(Phase::kReduction, pass_work(static_cast<Index>(sum.size()), 1, 3));
 }
 
 // The encoded form of a buffer: itself for fp32, a rounded copy for a 16-bit wire.
@@ -120,7 +104,7 @@ void run_exchanges(Communicator& comm, std::span<Scalar> values, Wire wire, Enco
     if (s + 1 < steps.size()) received = receive(s + 1);
     const Request sent = comm.isend(step.to, payload);
     comm.wait(current);
-    if (step.adds) add(comm, wire, incoming[s % 2], part(values, step.received));
+    if (step.adds) add_block(comm, wire, incoming[s % 2], part(values, step.received));
     comm.wait(sent);
   }
 }
@@ -189,10 +173,6 @@ struct Tree {
   std::vector<int> children;  // smallest subtree first
 };
 
-void wait_all(Communicator& comm, const std::vector<Request>& requests) {
-  for (const Request request : requests) comm.wait(request);
-}
-
 // Adds every sender's buffer to `values`, in the given order; all receives are posted at once.
 void receive_and_add(Communicator& comm, const std::vector<int>& senders, Wire wire,
                      std::span<Scalar> values) {
@@ -206,7 +186,7 @@ void receive_and_add(Communicator& comm, const std::vector<int>& senders, Wire w
   }
   for (std::size_t i = 0; i < senders.size(); ++i) {
     comm.wait(requests[i]);
-    add(comm, wire, incoming[i], values);
+    add_block(comm, wire, incoming[i], values);
     storage[i] = {};
   }
 }
@@ -218,9 +198,25 @@ std::vector<int> all_but(int workers, int left_out) {
   return others;
 }
 
-// Where each block begins; the last element is the total.
-std::vector<std::size_t> offsets(const Communicator& comm, std::span<const std::byte> mine,
-                                 std::span<const std::size_t> sizes) {
+}  // namespace
+
+void copy_block(const Communicator& comm, std::span<const std::byte> from,
+                std::span<std::byte> to) {
+  if (comm.carries_data()) std::copy(from.begin(), from.end(), to.begin());
+}
+
+void add_block(Communicator& comm, Wire wire, std::span<const std::byte> bytes,
+               std::span<Scalar> sum) {
+  if (comm.carries_data()) decode_add(wire, bytes, sum);
+  comm.charge(Phase::kReduction, pass_work(static_cast<Index>(sum.size()), 1, 3));
+}
+
+void wait_all(Communicator& comm, const std::vector<Request>& requests) {
+  for (const Request request : requests) comm.wait(request);
+}
+
+std::vector<std::size_t> block_offsets(const Communicator& comm, std::span<const std::byte> mine,
+                                       std::span<const std::size_t> sizes) {
   const auto me = static_cast<std::size_t>(comm.rank());
   if (sizes.size() != static_cast<std::size_t>(comm.size()) || sizes[me] != mine.size())
     throw std::logic_error("gather: the sizes do not fit the workers or this worker's block");
@@ -228,8 +224,6 @@ std::vector<std::size_t> offsets(const Communicator& comm, std::span<const std::
   for (const std::size_t size : sizes) begin.push_back(begin.back() + size);
   return begin;
 }
-
-}  // namespace
 
 void ring_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire) {
   const int n = comm.size();
@@ -298,7 +292,7 @@ void all_gather_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wi
                                : absent<const std::byte>(bytes);
   };
   if (comm.carries_data()) decode(wire, block(0), values);
-  for (std::size_t w = 1; w < sizes.size(); ++w) add(comm, wire, block(w), values);
+  for (std::size_t w = 1; w < sizes.size(); ++w) add_block(comm, wire, block(w), values);
 }
 
 AllReduce find_all_reduce(const std::string& name) {
@@ -307,11 +301,12 @@ AllReduce find_all_reduce(const std::string& name) {
       {"halving-doubling", halving_doubling_all_reduce},
       {"tree", tree_all_reduce},
       {"star", star_all_reduce},
-      {"allgather", all_gather_all_reduce}};
+      {"allgather", all_gather_all_reduce},
+      {"gloo", gloo_all_reduce}};
   for (const auto& [known_name, function] : known)
     if (known_name == name) return function;
   throw std::invalid_argument("unknown all-reduce " + name +
-                              "; known: ring, halving-doubling, tree, star, allgather");
+                              "; known: ring, halving-doubling, tree, star, allgather, gloo");
 }
 
 std::int32_t all_reduce_max(Communicator& comm, std::int32_t value) {
@@ -345,7 +340,7 @@ std::int32_t all_reduce_max(Communicator& comm, std::int32_t value) {
 
 Bytes ring_all_gather(Communicator& comm, std::span<const std::byte> mine,
                       std::span<const std::size_t> sizes) {
-  const std::vector<std::size_t> begin = offsets(comm, mine, sizes);
+  const std::vector<std::size_t> begin = block_offsets(comm, mine, sizes);
   const int n = comm.size();
   const int me = comm.rank();
   Bytes all;
@@ -354,7 +349,7 @@ Bytes ring_all_gather(Communicator& comm, std::span<const std::byte> mine,
     const auto i = static_cast<std::size_t>(modulo(w, n));
     return whole.subspan(begin[i], sizes[i]);
   };
-  copy(comm, mine, block(me));
+  copy_block(comm, mine, block(me));
   if (n == 1) return all;
   const int right = modulo(me + 1, n);
   const int left = modulo(me - 1, n);
@@ -371,7 +366,7 @@ Bytes ring_all_gather(Communicator& comm, std::span<const std::byte> mine,
 
 Bytes gather(Communicator& comm, int root, std::span<const std::byte> mine,
              std::span<const std::size_t> sizes) {
-  const std::vector<std::size_t> begin = offsets(comm, mine, sizes);
+  const std::vector<std::size_t> begin = block_offsets(comm, mine, sizes);
   if (comm.rank() != root) {
     comm.send(root, mine);
     return {};
@@ -383,7 +378,7 @@ Bytes gather(Communicator& comm, int root, std::span<const std::byte> mine,
     const auto i = static_cast<std::size_t>(w);
     const auto block = whole.subspan(begin[i], sizes[i]);
     if (w == root)
-      copy(comm, mine, block);
+      copy_block(comm, mine, block);
     else
       requests.push_back(comm.irecv(w, block));
   }
@@ -425,10 +420,11 @@ std::vector<std::size_t> block_sizes(const Communicator& comm, std::size_t bytes
   return sizes;
 }
 
+template <AllGather all_gather>
 void run_all_gather(Communicator& comm, std::size_t bytes) {
   const auto sizes = block_sizes(comm, bytes);
   Bytes storage;
-  ring_all_gather(comm, room(comm, storage, sizes[static_cast<std::size_t>(comm.rank())]), sizes);
+  all_gather(comm, room(comm, storage, sizes[static_cast<std::size_t>(comm.rank())]), sizes);
 }
 
 void run_gather(Communicator& comm, std::size_t bytes) {
@@ -455,12 +451,18 @@ const std::vector<CollectiveRow>& collective_table() {
        all_reduce_factor},
       {"all-reduce:allgather", "ring all-gather of all buffers, sums on every worker",
        run_all_reduce<all_gather_all_reduce>, all_reduce_factor},
-      {"all-gather:ring", "everyone's block on everyone, around a ring", run_all_gather,
-       gather_factor},
+      {"all-reduce:gloo", "Gloo's: a ring in segments of at most 1 MiB",
+       run_all_reduce<gloo_all_reduce>, all_reduce_factor},
+      {"all-gather:ring", "everyone's block on everyone, around a ring",
+       run_all_gather<ring_all_gather>, gather_factor},
+      {"all-gather:gloo", "Gloo's: around a ring, equal blocks in halves",
+       run_all_gather<gloo_all_gather>, gather_factor},
       {"broadcast:tree", "worker 0 to everyone, binomial tree", run_broadcast<tree_broadcast>,
        broadcast_factor},
       {"broadcast:star", "worker 0 to everyone, directly", run_broadcast<star_broadcast>,
        broadcast_factor},
+      {"broadcast:gloo", "Gloo's: binomial tree, a worker's sends at once",
+       run_broadcast<gloo_broadcast>, broadcast_factor},
       {"gather:direct", "everyone's block to worker 0, directly", run_gather, gather_factor},
   };
   return rows;

@@ -47,7 +47,8 @@ void star_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire);
 /// N-1; (N-1) S.
 void all_gather_all_reduce(Communicator& comm, std::span<Scalar> values, Wire wire);
 
-/// Throws std::invalid_argument naming `ring`, `halving-doubling`, `tree`, `star`, `allgather`.
+/// Throws std::invalid_argument naming `ring`, `halving-doubling`, `tree`, `star`, `allgather`,
+/// `gloo` (gloo_collectives.h).
 AllReduce find_all_reduce(const std::string& name);
 
 /// Largest value over the workers: recursive doubling, workers inside and outside as in
@@ -59,6 +60,9 @@ std::int32_t all_reduce_max(Communicator& comm, std::int32_t value);
 /// Ring.  N-1; the sum of all blocks but that of worker w+1 (modulo N).
 std::vector<std::byte> ring_all_gather(Communicator& comm, std::span<const std::byte> mine,
                                        std::span<const std::size_t> sizes);
+
+using AllGather = std::vector<std::byte> (*)(Communicator& comm, std::span<const std::byte> mine,
+                                             std::span<const std::size_t> sizes);
 
 /// Everyone's block, in rank order, on `root` (empty elsewhere).
 /// Root: 0; 0.  Others: 1; their own block.

@@ -18,6 +18,7 @@
 //   star-reduced  L                  u       worker 0: N-1, (N-1) g
 // State: none.  Flops: 2 N R in out per map on every worker (star-reduced: on worker 0), which is N
 // times those of a local weight gradient; charged as back-propagation.
+#include "algorithms/gloo_collectives.h"
 #include "algorithms/gradient_parts.h"
 
 namespace gradwire {
@@ -34,12 +35,16 @@ struct Rows {
 class Dad final : public Algorithm {
  public:
   explicit Dad(const Options& options)
-      : star_(options.choice("exchange") != "allgather"),
+      : star_(options.choice("exchange").starts_with("star")),
+        blocks_(star_                                  ? BlockExchange::kStar
+                : options.choice("exchange") == "gloo" ? BlockExchange::kGloo
+                                                       : BlockExchange::kAllGather),
         reduced_(options.choice("exchange") == "star-reduced"),
         authors_scale_(options.flag("authors-scale")),
         overlap_(options.flag("overlap")),
         direct_(options.choice("direct") == "local" ? nullptr
                 : star_                             ? star_all_reduce
+                : blocks_ == BlockExchange::kGloo   ? gloo_all_reduce
                                                     : ring_all_reduce) {}
 
   void step(Worker& worker) override {
@@ -82,8 +87,7 @@ class Dad final : public Algorithm {
     if (reduced_)
       block = gather(comm, 0, block, sizes);
     else
-      block = exchange_blocks(comm, star_ ? BlockExchange::kStar : BlockExchange::kAllGather, block,
-                              sizes);
+      block = exchange_blocks(comm, blocks_, block, sizes);
   }
 
   static void form(Worker& worker, const Rows& rows, double factor, Gradients& gradients) {
@@ -120,6 +124,7 @@ class Dad final : public Algorithm {
   }
 
   bool star_;
+  BlockExchange blocks_;
   bool reduced_;
   bool authors_scale_;
   bool overlap_;
@@ -133,9 +138,9 @@ AlgorithmRow dad_row() {
           .summary = "exact gradients from exchanged activations and deltas (dAD)",
           .options = {{"exchange",
                        "allgather",
-                       "ring all-gather, or through worker 0, which returns all blocks (star) or "
-                       "the gradients (star-reduced)",
-                       {"allgather", "star", "star-reduced"}},
+                       "ring all-gather, Gloo's own, or through worker 0, which returns all blocks "
+                       "(star) or the gradients (star-reduced)",
+                       {"allgather", "gloo", "star", "star-reduced"}},
                       {"authors-scale",
                        "off",
                        "do not divide by the number of workers, as in dad-torch",

@@ -17,6 +17,7 @@
 //   tree              (2c + 1) K           (2c + 1) d s        (c children; worker 0: c K, c d s)
 //   star              K                    d s                 (worker 0: (N-1) K, (N-1) d s)
 //   allgather         (N-1) K              (N-1) d s
+//   gloo              see gloo_collectives.h; fp32 only
 // State: none.  Flops: the weight gradients' 2 B in out each, and the collective's additions.
 #include <stdexcept>
 #include <utility>
@@ -122,7 +123,7 @@ AlgorithmRow dsgd_row() {
           {{"exchange",
             "ring",
             "how buckets are summed (form=authors: always allgather)",
-            {"ring", "halving-doubling", "tree", "allgather", "star"}},
+            {"ring", "halving-doubling", "tree", "allgather", "star", "gloo"}},
            {"wire", "fp32", "number format on the wire", {"fp32", "fp16", "bf16"}},
            {"form",
             "ddp",

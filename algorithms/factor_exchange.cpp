@@ -18,10 +18,10 @@ Matrix padded(const Matrix& m, Index rows) {
 }
 
 // Everyone's (rows, cols) matrix, stacked.
-Matrix all_gather_rows(Communicator& comm, const Matrix& mine) {
+Matrix all_gather_rows(Communicator& comm, const Matrix& mine, AllGather gather) {
   const std::span<const std::byte> block = bytes_of(scalars(mine));
   const std::vector<std::size_t> sizes(static_cast<std::size_t>(comm.size()), block.size());
-  const std::vector<std::byte> all = ring_all_gather(comm, block, sizes);
+  const std::vector<std::byte> all = gather(comm, block, sizes);
   Matrix stacked(mine.rows() * comm.size(), mine.cols());
   std::span<const std::byte> rest = all;
   if (comm.carries_data())
@@ -81,11 +81,11 @@ Factors gather_on_root(Communicator& comm, const Factors& mine) {
 
 }  // namespace
 
-Factors all_gather_factors(Communicator& comm, const Factors& mine) {
+Factors all_gather_factors(Communicator& comm, const Factors& mine, AllGather gather) {
   const Index rank = all_reduce_max(comm, static_cast<std::int32_t>(mine.delta.rows()));
   Factors all;
-  all.activation = all_gather_rows(comm, padded(mine.activation, rank));
-  all.delta = all_gather_rows(comm, padded(mine.delta, rank));
+  all.activation = all_gather_rows(comm, padded(mine.activation, rank), gather);
+  all.delta = all_gather_rows(comm, padded(mine.delta, rank), gather);
   return all;
 }
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "algorithms/collectives.h"
 #include "algorithms/communicator.h"
 #include "algorithms/spi.h"
 
@@ -14,7 +15,9 @@ namespace gradwire {
 /// rank, zero rows up to that rank r, ring all-gathers of both factors (dad-torch `rankdad`).
 /// Per worker, with s bytes a number: all_reduce_max's messages, then 2(N-1) messages and
 /// (N-1) r (in + out) s bytes; two all-gathers of nothing if r is 0.
-Factors all_gather_factors(Communicator& comm, const Factors& mine);
+/// With `gather` gloo_all_gather twice as many messages.
+Factors all_gather_factors(Communicator& comm, const Factors& mine,
+                           AllGather gather = ring_all_gather);
 
 /// Everyone's factors to worker 0, which turns them (stacked in rank order, without padding) into
 /// those that everyone gets.  Each transfer is a rank (4 bytes), then one message with both

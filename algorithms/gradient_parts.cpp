@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "algorithms/gloo_collectives.h"
+
 namespace gradwire {
 
 namespace {
@@ -195,6 +197,7 @@ std::vector<std::byte> exchange_blocks(Communicator& comm, BlockExchange exchang
                                        std::span<const std::byte> mine,
                                        std::span<const std::size_t> sizes) {
   if (exchange == BlockExchange::kAllGather) return ring_all_gather(comm, mine, sizes);
+  if (exchange == BlockExchange::kGloo) return gloo_all_gather(comm, mine, sizes);
   std::vector<std::byte> all = gather(comm, 0, mine, sizes);
   std::size_t total = 0;
   for (const std::size_t size : sizes) total += size;

@@ -85,7 +85,7 @@ class Overlap {
 
 /// How everyone's block gets to everyone: ring all-gather, or through worker 0 (one direct message
 /// up each, then all blocks in one direct message down each).
-enum class BlockExchange { kAllGather, kStar };
+enum class BlockExchange { kAllGather, kStar, kGloo };
 
 /// Everyone's block, in rank order; `sizes[w]` bytes come from worker w, known to all.
 std::vector<std::byte> exchange_blocks(Communicator& comm, BlockExchange exchange,

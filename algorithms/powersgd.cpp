@@ -259,7 +259,7 @@ AlgorithmRow powersgd_row() {
                {"exchange",
                 "ring",
                 "how factors are summed (flavour=authors: always allgather)",
-                {"ring", "halving-doubling", "tree", "allgather", "star"}},
+                {"ring", "halving-doubling", "tree", "allgather", "star", "gloo"}},
                {"overlap",
                 "on",
                 "sum the uncompressed gradients meanwhile (reference only)",

@@ -35,6 +35,7 @@
 #include <utility>
 
 #include "algorithms/factor_exchange.h"
+#include "algorithms/gloo_collectives.h"
 #include "algorithms/gradient_parts.h"
 #include "models/random.h"
 
@@ -73,6 +74,11 @@ class RankDad final : public Algorithm {
         direct_local_(options.choice("direct") == "local"),
         overlap_(options.flag("overlap")) {
     const std::string& exchange = options.choice("exchange");
+    if (exchange == "gloo") {
+      all_gather_ = gloo_all_gather;
+      all_reduce_ = gloo_all_reduce;
+    }
+    if (exchange == "star") all_reduce_ = star_all_reduce;
     exchange_ = exchange == "star"      ? Exchange::kStar
                 : exchange == "two-way" ? Exchange::kTwoWay
                                         : Exchange::kAllGather;
@@ -116,10 +122,7 @@ class RankDad final : public Algorithm {
       if (!direct_local_) uncompressed.push_back(&mine);
     };
     backpropagate(worker, sink);
-    overlap.start([&](Communicator& comm) {
-      all_reduce_packed(comm, uncompressed,
-                        exchange_ == Exchange::kStar ? star_all_reduce : ring_all_reduce);
-    });
+    overlap.start([&](Communicator& comm) { all_reduce_packed(comm, uncompressed, all_reduce_); });
     overlap.finish();
 
     for (Layer& layer : layers) rebuild(worker, layer, gradients);
@@ -176,7 +179,7 @@ class RankDad final : public Algorithm {
                       Purpose::kSecondSpiStart);
       });
     else
-      layer.factors = all_gather_factors(comm, layer.factors);
+      layer.factors = all_gather_factors(comm, layer.factors, all_gather_);
   }
 
   void rebuild(Worker& worker, Layer& layer, Gradients& gradients) const {
@@ -201,6 +204,8 @@ class RankDad final : public Algorithm {
 
   SpiOptions spi_;
   Exchange exchange_;
+  AllGather all_gather_ = ring_all_gather;
+  AllReduce all_reduce_ = ring_all_reduce;
   Bias bias_;
   bool fallback_dense_;
   bool authors_scale_;
@@ -212,31 +217,33 @@ class RankDad final : public Algorithm {
 
 AlgorithmRow rank_dad_row() {
   const std::vector<std::string> on_off{"on", "off"};
-  return {.name = "rank-dad",
-          .summary = "low-rank factors of the gradients by structured power iterations (rank-dAD)",
-          .options =
-              {{"rank", "4", "most components per layer, at least 1", {}},
-               {"iterations", "3", "power iterations per component (J), at least 1", {}},
-               {"theta", "1e-6", "stop where a singular value falls to this part of the first", {}},
-               {"spi", "robust", "re-orthogonalised, or the authors' loop", {"robust", "authors"}},
-               {"drop-last", "0", "spi=authors: components dropped from the end", {"0", "1", "2"}},
-               {"tol", "1e-3", "spi=authors: stop where a direction repeats this closely", {}},
-               {"exchange",
-                "allgather",
-                "one-way all-gather, with a second reduction on everyone, or through worker 0",
-                {"allgather", "two-way", "star"}},
-               {"bias",
-                "exact",
-                "summed apart, jointly reduced, or column sums of the reduced factor",
-                {"exact", "augmented", "authors"}},
-               {"fallback-dense", "on", "send gradients that factors do not make smaller", on_off},
-               {"authors-scale", "off", "do not divide by the number of workers", on_off},
-               direct_option(),
-               {"overlap", "on", "exchange a layer while back-propagation goes on", on_off}},
-          .sizes_only = true,
-          .make = [](const Options& options) -> std::unique_ptr<Algorithm> {
-            return std::make_unique<RankDad>(options);
-          }};
+  return {
+      .name = "rank-dad",
+      .summary = "low-rank factors of the gradients by structured power iterations (rank-dAD)",
+      .options =
+          {{"rank", "4", "most components per layer, at least 1", {}},
+           {"iterations", "3", "power iterations per component (J), at least 1", {}},
+           {"theta", "1e-6", "stop where a singular value falls to this part of the first", {}},
+           {"spi", "robust", "re-orthogonalised, or the authors' loop", {"robust", "authors"}},
+           {"drop-last", "0", "spi=authors: components dropped from the end", {"0", "1", "2"}},
+           {"tol", "1e-3", "spi=authors: stop where a direction repeats this closely", {}},
+           {"exchange",
+            "allgather",
+            "one-way all-gather, with a second reduction on everyone, or through worker 0; gloo: "
+            "one-way by Gloo's collectives",
+            {"allgather", "two-way", "star", "gloo"}},
+           {"bias",
+            "exact",
+            "summed apart, jointly reduced, or column sums of the reduced factor",
+            {"exact", "augmented", "authors"}},
+           {"fallback-dense", "on", "send gradients that factors do not make smaller", on_off},
+           {"authors-scale", "off", "do not divide by the number of workers", on_off},
+           direct_option(),
+           {"overlap", "on", "exchange a layer while back-propagation goes on", on_off}},
+      .sizes_only = true,
+      .make = [](const Options& options) -> std::unique_ptr<Algorithm> {
+        return std::make_unique<RankDad>(options);
+      }};
 }
 
 }  // namespace gradwire

@@ -518,10 +518,11 @@ TEST_CASE("bus bandwidth is what nccl-tests makes of algorithm bandwidth") {
 TEST_CASE("collectives have names") {
   for (const auto& name : kAllReduces)
     CHECK(find_collective("all-reduce:" + name).name == "all-reduce:" + name);
-  CHECK_THROWS_WITH(find_all_reduce("bus"),
-                    "unknown all-reduce bus; known: ring, halving-doubling, tree, star, allgather");
+  CHECK_THROWS_WITH(
+      find_all_reduce("bus"),
+      "unknown all-reduce bus; known: ring, halving-doubling, tree, star, allgather, gloo");
   CHECK_THROWS_WITH(find_collective("all-reduce:bus"),
                     Catch::StartsWith("unknown collective all-reduce:bus; known: all-reduce:ring, "
                                       "all-reduce:halving-doubling") &&
-                        Catch::EndsWith("broadcast:star, gather:direct"));
+                        Catch::EndsWith("broadcast:gloo, gather:direct"));
 }
