@@ -48,6 +48,21 @@ void check_publishable(const Arguments& arguments) {
     throw UsageError("--wall-clock adds to the JSON report; give --json or --output as well");
 }
 
+Flag trace_flag() {
+  return {"trace", "FILE", "write the timeline for Perfetto or chrome://tracing (one combination)"};
+}
+
+bool check_trace(const Arguments& arguments, std::size_t scenarios) {
+  if (!arguments.has("trace")) return false;
+  if (scenarios > 1)
+    throw UsageError("--trace draws one run, but the lists give " + std::to_string(scenarios) +
+                     " combinations");
+  check_writable(arguments.value("trace"));
+  if (same_file(arguments.value("trace"), arguments.value("output")))
+    throw UsageError("--trace and --output name the same file");
+  return true;
+}
+
 void publish(const Study& study, const Grid& grid, const Arguments& arguments,
              const std::string& command_line, const Streams& streams) {
   if (!arguments.has("quiet")) print_warnings(study, streams.err);

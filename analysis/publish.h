@@ -16,6 +16,12 @@ std::vector<Flag> publishing_flags();
 /// it.
 void check_publishable(const Arguments& arguments);
 
+Flag trace_flag();
+
+/// Whether a timeline is wanted.  Throws UsageError unless it is of one scenario and has a file of
+/// its own, std::invalid_argument if that could not be written.
+bool check_trace(const Arguments& arguments, std::size_t scenarios);
+
 void publish(const Study& study, const Grid& grid, const Arguments& arguments,
              const std::string& command_line, const Streams& streams);
 

@@ -7,8 +7,10 @@
 
 #include "algorithms/memory.h"
 #include "algorithms/training.h"
+#include "analysis/chrome_trace.h"
 #include "analysis/command_line.h"
 #include "analysis/local_network.h"
+#include "analysis/output_file.h"
 #include "analysis/progress.h"
 #include "analysis/publish.h"
 #include "analysis/real_options.h"
@@ -29,7 +31,6 @@ namespace {
 // The scenario as it was really run: what of it is of the simulation only says so.
 void describe_network(const RealOptions& options, const LocalNetwork& network, Result& result) {
   Scenario& s = result.scenario;
-  const bool lab_wanted = s.workers > 1 && (s.bandwidth_bit_per_s || s.latency_s);
   s.compute.mode = ComputeSpec::Mode::kMeasured;
   if (options.lab != nullptr) {
     s.platform = "lab";
@@ -37,11 +38,18 @@ void describe_network(const RealOptions& options, const LocalNetwork& network, R
     return;
   }
   s.platform = options.cluster ? "cluster" : "loopback";
-  if (!options.cluster && lab_wanted)
-    result.warnings.push_back("no network lab (" + network.obstacle() +
-                              "): ran over loopback, unshaped");
   s.bandwidth_bit_per_s.reset();
   s.latency_s.reset();
+}
+
+// Null for loopback.  Rates that cannot be kept are refused.
+const NetLab* lab_of(const Scenario& s, LocalNetwork& network) {
+  const NetLab* lab = network.of(s);
+  if (lab == nullptr && s.workers > 1 && (s.bandwidth_bit_per_s || s.latency_s))
+    throw std::invalid_argument(std::string(s.bandwidth_bit_per_s ? "bandwidth" : "latency") +
+                                ": no network lab that could keep it (" + network.obstacle() +
+                                "); run as root, or over loopback without bandwidth and latency");
+  return lab;
 }
 
 // Nothing on a cluster's ranks other than 0.
@@ -60,7 +68,7 @@ std::optional<Study> run_all(const std::vector<Scenario>& scenarios, RealOptions
     if (!s.model.values) throw std::invalid_argument("math: none has nothing to run for real");
     if (!options.cluster) check_memory(s, *model, dataset, available_memory_bytes());
     if (i == 0) describe_inputs(s, *model, dataset, study);
-    if (!options.cluster) options.lab = network.of(s);
+    if (!options.cluster) options.lab = lab_of(s, network);
     std::optional<Result> result = run_real(s, dataset, options);
     if (!result) continue;
     describe_network(options, network, *result);
@@ -76,18 +84,22 @@ int run(const Arguments& arguments, const std::string& command_line, const Strea
   Grid grid;
   arguments.apply_to(grid);
   if (arguments.has("scenario")) load_scenario_file(arguments.value("scenario"), grid);
-  const RealOptions options = read_real_options(arguments);
+  RealOptions options = read_real_options(arguments);
   const std::vector<Scenario> scenarios = grid.points();
   if (options.cluster && (grid.has("bandwidth") || grid.has("latency")))
     throw UsageError("--bandwidth and --latency shape a network on this machine, not a cluster's");
   check_publishable(arguments);
+  Timeline timeline;
+  if (check_trace(arguments, scenarios.size())) options.timeline = &timeline;
   std::optional<Study> study;
   {
     const bool leads = !options.cluster || options.cluster->rank == 0;
     Progress progress(streams.err, leads && streams.err_is_terminal && !arguments.has("quiet"));
     study = run_all(scenarios, options, progress);
   }
-  if (study) publish(*study, grid, arguments, command_line, streams);
+  if (!study) return 0;
+  publish(*study, grid, arguments, command_line, streams);
+  if (options.timeline != nullptr) write_file(arguments.value("trace"), chrome_trace(timeline));
   return 0;
 }
 
@@ -131,6 +143,7 @@ Command real_command() {
   }
   for (Flag& flag : real_network_flags()) command.flags.push_back(std::move(flag));
   for (Flag& flag : publishing_flags()) command.flags.push_back(std::move(flag));
+  command.flags.push_back(trace_flag());
   return command;
 }
 

@@ -29,17 +29,11 @@ int run(const Arguments& arguments, const std::string& command_line, const Strea
     throw UsageError("run: unexpected \"" + arguments.positional().front() + "\"");
   const Grid grid = read_grid(arguments);
   const std::vector<Scenario> scenarios = grid.points();
-  const bool trace = arguments.has("trace");
-  if (trace && scenarios.size() > 1)
-    throw UsageError("--trace draws one run, but the lists give " +
-                     std::to_string(scenarios.size()) + " combinations");
   check_publishable(arguments);
+  const bool trace = check_trace(arguments, scenarios.size());
   const bool record = arguments.has("record");
   if (record) check_recordable(scenarios);
   if (record) check_writable(arguments.value("record"));
-  if (trace) check_writable(arguments.value("trace"));
-  if (trace && same_file(arguments.value("trace"), arguments.value("output")))
-    throw UsageError("--trace and --output name the same file");
   for (const char* other : {"trace", "output"})
     if (record && same_file(arguments.value("record"), arguments.value(other)))
       throw UsageError(std::string("--record and --").append(other).append(" name the same file"));
@@ -92,7 +86,7 @@ Command run_command() {
   for (Flag& flag : publishing_flags()) command.flags.push_back(std::move(flag));
   command.flags.insert(
       command.flags.end(),
-      {{"trace", "FILE", "write the timeline for Perfetto or chrome://tracing (one combination)"},
+      {trace_flag(),
        {"record", "FILE",
         "write the training for `gradwire replay` (one algorithm and worker count)"},
        {"wall-clock", "", "add what the run itself took to the report"},

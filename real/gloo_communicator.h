@@ -1,7 +1,7 @@
 // The Communicator of a worker that is a real process (or thread): messages are Gloo's
-// point-to-point sends and receives over TCP, time is the wall clock.  Gloo's collectives are not
-// used: ours run over send and receive as everywhere else, so that results are bit-equal to the
-// simulation's.
+// point-to-point sends and receives over TCP, time is the wall clock.  Our collectives run over
+// them as everywhere else; Gloo's own serve those of algorithms/gloo_collectives.h.  Either way
+// results are bit-equal to the simulation's.
 #pragma once
 
 #include <memory>
@@ -35,8 +35,8 @@ struct Mesh {
 /// reached, and std::invalid_argument for a bad interface.
 ///
 /// The communicator throws std::runtime_error naming the peer if one is lost or does not answer in
-/// time; after that every call on it fails.  Both sides of a message must mean the same size: Gloo
-/// ends the process if more arrives than expected and does not notice if less does.
+/// time, std::logic_error if the two sides of a message mean different sizes (also after the
+/// timeout: such messages do not meet); after that every call on it fails.
 Mesh connect(const MeshOptions& options);
 
 }  // namespace gradwire

@@ -1,9 +1,13 @@
 #include "real/launch.h"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdint>
@@ -19,6 +23,7 @@
 
 #include "algorithms/memory.h"
 #include "algorithms/serial.h"
+#include "real/descriptor.h"
 #include "real/interface.h"
 #include "real/scheduling.h"
 #include "real/workers.h"
@@ -31,6 +36,7 @@ namespace {
 struct WorkerReport {
   WorkerOutcome outcome;
   std::vector<Account> steps;
+  std::vector<Span> spans;
   std::string interface;
   bool batch_scheduling = false;
 };
@@ -47,6 +53,7 @@ std::string pack(const WorkerReport& report) {
   out.put(report.outcome.parameter_hash);
   out.put(report.outcome.memory);
   out.put_array(report.steps);
+  out.put_array(report.spans);
   out.put_string(report.interface);
   out.put(report.batch_scheduling);
   return out.take();
@@ -64,6 +71,7 @@ WorkerReport unpack(const std::string& bytes) {
   report.outcome.parameter_hash = in.get<std::uint64_t>();
   report.outcome.memory = in.get<WorkerMemory>();
   report.steps = in.get_array<Account>();
+  report.spans = in.get_array<Span>();
   report.interface = in.get_string();
   report.batch_scheduling = in.get<bool>();
   return report;
@@ -95,7 +103,9 @@ std::vector<std::string> run_worker(const MeshOptions& options, const WorkerBody
   signal(SIGPIPE, SIG_IGN);  // a closed connection is an error of the write
   schedule_this_thread(SCHED_BATCH);
   const Mesh mesh = connect(options);
-  return gather_texts(*mesh.comm, body(mesh));
+  const std::string result = body(mesh);
+  mesh.comm->require_idle();
+  return gather_texts(*mesh.comm, result);
 }
 
 std::string exactly(double value) {
@@ -128,6 +138,8 @@ std::vector<std::pair<std::string, std::string>> agreement(const Scenario& s,
           {"activation", s.model.activation},
           {"bias", s.model.bias ? "on" : "off"},
           {"dataset", s.dataset},
+          {"fold", std::to_string(s.fold.index) + "/" + std::to_string(s.fold.count)},
+          {"split", s.split == DataSplit::kRandom ? "random" : "by-class"},
           {"the data set's number of examples", std::to_string(dataset.train.labels.size())},
           {"optimizer", s.optimizer.name},
           {"learning-rate", exactly(s.optimizer.learning_rate)},
@@ -135,25 +147,55 @@ std::vector<std::pair<std::string, std::string>> agreement(const Scenario& s,
           {"batch-size", std::to_string(s.batch_size)},
           {"batches", std::to_string(s.batches)},
           {"seed", std::to_string(s.seed)},
+          {"evaluate-every", std::to_string(s.evaluate_every)},
           {"the program", program_fingerprint()}};
 }
 
-// A fresh folder, gone with its contents at the end.
+// A fresh folder, gone with its contents at the end: removed by a process that outlives this one
+// and its workers, also if a signal ends them.  They hold the pipe whose end it waits for.
 class TemporaryFolder {
  public:
   TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "gradwire-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make " + path_);
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
+    const Descriptor guards_end(ends[0], "pipe2");
+    ours_ = Descriptor(ends[1], "pipe2");
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);  // no signal between the folder and its guard
+    const bool made = mkdtemp(path_.data()) != nullptr;
+    guard_ = made ? fork() : -1;
+    if (guard_ == 0) be_guard(guards_end.get());
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    if (guard_ < 0) {
+      rmdir(path_.c_str());
+      throw std::runtime_error("cannot make " + path_);
+    }
   }
   ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    ours_ = {};
+    while (waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
+    }
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::string& path() const { return path_; }
 
  private:
+  [[noreturn]] void be_guard(int end) {
+    setsid();  // out of reach of the terminal, all signals still blocked
+    ours_ = {};
+    char byte = 0;
+    while (read(end, &byte, 1) < 0 && errno == EINTR) {
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+    _exit(0);
+  }
+
   std::string path_;
+  Descriptor ours_;
+  pid_t guard_ = -1;
 };
 
 std::vector<std::string> run_here(const MeshOptions& common, const RealOptions& options,
@@ -212,6 +254,7 @@ Result make_result(const Scenario& scenario, const std::vector<std::string>& rep
     WorkerReport report = unpack(bytes);
     rehearsal.workers.push_back(std::move(report.outcome));
     steps.push_back(std::move(report.steps));
+    if (options.timeline != nullptr) options.timeline->push_back(std::move(report.spans));
     batch_scheduling = batch_scheduling && report.batch_scheduling;
     if (interface.empty()) interface = report.interface;
   }
@@ -317,11 +360,13 @@ std::optional<Result> run_real(const Scenario& scenario, const Dataset& dataset,
   const std::vector<std::string> reports =
       run_on_mesh(scenario.workers, agreement(scenario, dataset), options, [&](const Mesh& mesh) {
         const KeptPages pages;
-        WorkerReport report{
-            .outcome = train(*mesh.comm, trained, dataset, options.hook, nullptr, options.start),
-            .steps = mesh.comm->steps(),
-            .interface = mesh.interface,
-            .batch_scheduling = sched_getscheduler(0) == SCHED_BATCH};
+        WorkerReport report;
+        if (options.timeline != nullptr) mesh.comm->trace_to(&report.spans);
+        report.outcome = train(*mesh.comm, trained, dataset, options.hook, nullptr, options.start);
+        mesh.comm->trace_to(nullptr);
+        report.steps = mesh.comm->steps();
+        report.interface = mesh.interface;
+        report.batch_scheduling = sched_getscheduler(0) == SCHED_BATCH;
         return pack(report);
       });
   if (reports.empty()) return std::nullopt;

@@ -43,6 +43,7 @@ struct RealOptions {
   const NetLab* lab = nullptr;
   std::function<void(int rank)> prepare = {};  ///< called first in a forked worker (tests)
   Start start = Start::kBroadcast;
+  Timeline* timeline = nullptr;  ///< filled with every worker's where the result is returned
   StepHook hook = {};  ///< called in the worker's process after every step
 };
 

@@ -28,17 +28,23 @@ std::string seconds(double s) {
 
 // "worker 2, worker 3" of "mesh-2", "mesh-3".
 std::string workers_of(const std::vector<std::string>& keys) {
+  constexpr std::size_t kNamed = 8;
   std::string names;
-  for (const std::string& key : keys)
+  for (std::size_t i = 0; i < std::min(keys.size(), kNamed); ++i)
     names += (names.empty() ? "worker " : ", worker ") +
-             key.substr(key.find_last_not_of("0123456789") + 1);
+             keys[i].substr(keys[i].find_last_not_of("0123456789") + 1);
+  if (keys.size() > kNamed) names += " and " + std::to_string(keys.size() - kNamed) + " more";
   return names;
 }
 
 }  // namespace
 
 Rendezvous::Rendezvous(std::string folder, int rank, double timeout_s)
-    : folder_(std::move(folder)), rank_(rank), timeout_s_(timeout_s) {
+    : folder_(std::move(folder)),
+      rank_(rank),
+      timeout_s_(timeout_s),
+      deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                   std::chrono::duration<double>(timeout_s))) {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error || access(folder_.c_str(), W_OK | X_OK) != 0)
@@ -97,13 +103,16 @@ std::vector<std::string> Rendezvous::exchange(const std::string& mine, int size)
 
 void Rendezvous::wait_for(std::vector<std::string> keys, const Condition& done) const {
   constexpr std::chrono::milliseconds kFirstPause{1}, kLongestPause{50};
-  const auto deadline = Clock::now() + std::chrono::duration<double>(timeout_s_);
+  // Asks for one at a time: hundreds of workers that ask for all would keep the cores busy.
+  auto missing = keys.begin();
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    std::erase_if(keys, done);
-    if (keys.empty()) return;
-    if (Clock::now() > deadline)
+    missing = std::find_if_not(missing, keys.end(), done);
+    if (missing == keys.end()) return;
+    if (Clock::now() > deadline_) {
+      std::erase_if(keys, done);
       throw std::runtime_error(workers_of(keys) + " did not come within " + seconds(timeout_s_) +
                                " (rendezvous folder " + folder_ + ")");
+    }
     std::this_thread::sleep_for(pause);
   }
 }
@@ -111,11 +120,12 @@ void Rendezvous::wait_for(std::vector<std::string> keys, const Condition& done) 
 bool Rendezvous::has(const std::string& key) const { return access(path(key).c_str(), R_OK) == 0; }
 
 std::string Rendezvous::read(const std::string& key) const {
-  std::ifstream file(path(key), std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
+  std::ifstream file(path(key), std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  std::string text(static_cast<std::size_t>(std::max<std::streamoff>(size, 0)), '\0');
+  file.seekg(0).read(text.data(), size);
   if (!file) throw std::runtime_error(workers_of({key}) + " left during the rendezvous");
-  return text.str();
+  return text;
 }
 
 std::string Rendezvous::path(const std::string& key) const { return folder_ + "/" + key; }

@@ -3,6 +3,7 @@
 // leaves its files behind; this one keeps the caller's timeout, names workers and cleans up.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,7 +12,8 @@ namespace gradwire {
 
 class Rendezvous {
  public:
-  /// Makes the folder, if need be, and stays `rank`'s view of it.
+  /// Makes the folder, if need be, and stays `rank`'s view of it.  The timeout is for all that
+  /// follows together.
   Rendezvous(std::string folder, int rank, double timeout_s);
   /// Removes this worker's entries, and the folder with the last of them.
   ~Rendezvous();
@@ -27,6 +29,7 @@ class Rendezvous {
   void put(const std::string& key, const std::string& value);
   /// Waits for an entry; throws std::runtime_error naming its worker if it is not there in time.
   std::string get(const std::string& key) const;
+  std::chrono::steady_clock::time_point deadline() const { return deadline_; }
 
  private:
   using Condition = std::function<bool(const std::string& key)>;
@@ -38,6 +41,7 @@ class Rendezvous {
   std::string folder_;
   int rank_;
   double timeout_s_;
+  std::chrono::steady_clock::time_point deadline_;
   std::vector<std::string> mine_;  // paths
 };
 

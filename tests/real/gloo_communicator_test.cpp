@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "algorithms/collectives.h"
+#include "algorithms/serial.h"
+#include "real/rendezvous.h"
 #include "tests/scratch.h"
 
 using namespace gradwire;
@@ -203,6 +205,62 @@ TEST_CASE("A worker that waits for a silent one is told so after the timeout") {
       },
       0.2);
   CHECK(errors[0] == "worker 1 did not send 40 bytes within 0.2 s");
+}
+
+TEST_CASE("A message of another size than expected is refused on both sides with both sizes") {
+  const std::size_t sent = GENERATE(5, 15, 0);
+  const auto errors = run_threads(
+      2,
+      [&](Communicator& comm) {
+        std::vector<std::int32_t> values(comm.rank() == 0 ? 10 : sent);
+        comm.rank() == 0 ? comm.recv(1, bytes_in(values)) : comm.send(0, bytes_in(values));
+      },
+      0.2);
+  const std::string bytes = std::to_string(4 * sent);
+  CHECK(errors[0] == "worker 0 expects 40 bytes from worker 1 and gets " + bytes);
+  CHECK(errors[1] == "worker 1 sends " + bytes + " bytes to worker 0, which expects 40");
+}
+
+TEST_CASE("Messages of right sizes in the wrong order do not meet") {
+  const auto errors = run_threads(
+      2,
+      [](Communicator& comm) {
+        std::vector<std::int32_t> one(1), two(2);
+        std::vector<Request> requests;
+        for (auto* values : {&one, &two})
+          if (comm.rank() == 0) requests.push_back(comm.irecv(1, bytes_in(*values)));
+        for (auto* values : {&two, &one})
+          if (comm.rank() == 1) requests.push_back(comm.isend(0, bytes_in(*values)));
+        for (const Request request : requests) comm.wait(request);
+      },
+      0.2);
+  CHECK(errors[0] == "worker 0 expects 4 bytes from worker 1 and gets 8");
+  CHECK(errors[1] == "worker 1 sends 8 bytes to worker 0, which expects 4");
+}
+
+TEST_CASE("A worker that comes but never connects is named when the timeout is over") {
+  const ScratchFolder folder;
+  const std::string meeting = folder / "meeting";
+  Rendezvous rendezvous(meeting, 1, 20);  // its entries stay until the end
+  std::thread other([&] {
+    rendezvous.exchange(rendezvous.get("hello-0"), 2);
+    // Of two workers the one with the higher port connects: promise one and stay away.
+    const std::string mesh = rendezvous.get("mesh-0");
+    std::string address = ByteReader(mesh).get_strings().at(1);
+    address.replace(2, 2, "\xff\xff");
+    ByteWriter out;
+    out.put_strings({address, ""});
+    rendezvous.put("mesh-1", out.take());
+  });
+  CHECK_THROWS_WITH(connect({.rank = 0,
+                             .size = 2,
+                             .rendezvous = meeting,
+                             .interface = "",
+                             .timeout_s = 0.3,
+                             .agreement = {}}),
+                    Catch::StartsWith("cannot connect to the other workers through lo") &&
+                        Catch::EndsWith("worker 1 did not connect within 0.3 s"));
+  other.join();
 }
 
 TEST_CASE("A failure of the second lane ends the main lane's wait, and finish tells it") {

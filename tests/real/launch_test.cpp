@@ -3,6 +3,7 @@
 #include "real/launch.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <bit>
@@ -10,9 +11,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <thread>
 
+#include "algorithms/collectives.h"
 #include "tests/algorithms/training_runs.h"
+#include "tests/real/processes.h"
 #include "tests/scratch.h"
 
 using namespace gradwire;
@@ -153,6 +157,26 @@ TEST_CASE("A real run keeps every batch's time and its parts") {
   CHECK(real.evaluations[0].time_s > 0);
 }
 
+TEST_CASE("A real run keeps every worker's timeline, both lanes and all batches of it") {
+  Timeline timeline;
+  run_here(scenario_of("dsgd", 3), {.timeline = &timeline});
+  REQUIRE(timeline.size() == 3);
+  for (const auto& spans : timeline) {
+    std::set<std::int64_t> batches;
+    std::set<int> lanes;
+    std::int64_t sent = 0;
+    for (const Span& span : spans) {
+      batches.insert(span.step);
+      lanes.insert(span.lane);
+      if (span.kind == Span::Kind::kSend && span.step > 0) ++sent;
+      CHECK(span.end_s >= span.start_s);
+    }
+    CHECK(batches == std::set<std::int64_t>{0, 1, 2, 3});
+    CHECK(lanes == std::set<int>{0, 1});
+    CHECK(sent == 3 * 4);  // a ring of three, one bucket a batch
+  }
+}
+
 TEST_CASE("Asking for the gradient's error gives a warning and changes nothing else") {
   Scenario scenario = scenario_of("dsgd", 2);
   const Result without = run_here(scenario);
@@ -184,6 +208,51 @@ TEST_CASE("A run leaves no folder behind") {
   REQUIRE(unsetenv("TMPDIR") == 0);
 }
 
+TEST_CASE("An interrupt or a kill during the rendezvous leaves no folder and no worker behind") {
+  const int signal_number = GENERATE(SIGINT, SIGKILL);
+  const ScratchFolder folder;
+  const std::string pid_file = folder / "pid";
+  const pid_t starter = fork();
+  REQUIRE(starter >= 0);
+  if (starter == 0) {
+    setenv("TMPDIR", folder.path().c_str(), 1);
+    signal(SIGINT, SIG_DFL);
+    run_here(scenario_of("dsgd", 2), {.prepare = [&](int rank) {
+               if (rank == 0) return;
+               std::ofstream(pid_file) << getpid() << std::endl;
+               pause();
+             }});
+    _exit(0);
+  }
+  const auto meeting = [&]() -> std::optional<fs::path> {
+    for (const auto& entry : fs::directory_iterator(folder.path()))
+      if (entry.is_directory() && fs::exists(entry.path() / "hello-0")) return entry.path();
+    return std::nullopt;
+  };
+  pid_t worker = 0;
+  while (worker == 0 || !meeting()) {
+    std::ifstream(pid_file) >> worker;
+    usleep(1000);
+  }
+  const fs::path left = *meeting();
+  kill(starter, signal_number);
+  waitpid(starter, nullptr, 0);
+  for (int i = 0; i < 5000 && fs::exists(left); ++i) usleep(1000);
+  CHECK_FALSE(fs::exists(left));
+  CHECK_FALSE(runs(worker));
+}
+
+TEST_CASE("A worker that leaves requests behind is named") {
+  CHECK_THROWS_WITH(run_on_mesh(2, {}, {},
+                                [](const Mesh& mesh) -> std::string {
+                                  std::vector<std::byte> buffer(8);
+                                  if (mesh.comm->rank() == 1)
+                                    static_cast<void>(mesh.comm->irecv(0, buffer));
+                                  return {};
+                                }),
+                    Contains("worker 1 did not wait for its receive from worker 0 of 8 bytes"));
+}
+
 TEST_CASE("A worker that is killed during training is named, and so is what the others saw") {
   RealOptions options;
   options.timeout_s = 5;
@@ -193,6 +262,36 @@ TEST_CASE("A worker that is killed during training is named, and so is what the 
   const std::string message = message_of([&] { run_here(scenario_of("dsgd", 3), options); });
   CHECK_THAT(message, Catch::StartsWith("worker 1: ended by signal: Killed"));
   CHECK_THAT(message, Contains("lost worker 1"));
+}
+
+TEST_CASE("A worker that dies in the middle of a collective is named by those that need it") {
+  RealOptions options;
+  options.timeout_s = 5;
+  const std::string message = message_of([&] {
+    run_on_mesh(4, {}, options, [](const Mesh& mesh) -> std::string {
+      std::vector<Scalar> values(100'000);
+      if (mesh.comm->rank() == 1) {  // its first step, and no more
+        const auto chunk = bytes_of(std::span<const Scalar>(values).first(25'000));
+        mesh.comm->send(2, chunk);
+        raise(SIGKILL);
+      }
+      ring_all_reduce(*mesh.comm, values, Wire::kFp32);
+      return {};
+    });
+  });
+  CHECK_THAT(message, Catch::StartsWith("worker 1: ended by signal: Killed"));
+  CHECK_THAT(message, Contains("worker 0: lost worker 1"));
+}
+
+TEST_CASE("A worker that dies after the last collective is named, and there is no result") {
+  RealOptions options;
+  options.timeout_s = 5;
+  options.hook = [](const Worker& worker) {
+    if (worker.comm.rank() == 1 && worker.step == 2) raise(SIGKILL);
+  };
+  const std::string message = message_of([&] { run_here(scenario_of("dsgd", 3), options); });
+  CHECK_THAT(message, Catch::StartsWith("worker 1: ended by signal: Killed"));
+  CHECK_THAT(message, Contains("worker 0: lost worker 1"));
 }
 
 TEST_CASE("A worker that dies before it meets the others is named") {
@@ -281,6 +380,31 @@ TEST_CASE("Workers with different scenarios are told the first difference before
   CHECK(outcomes[1].error ==
         "worker 0 runs something else: batch-size is 4 there and 5 on worker 1");
   CHECK(fs::is_empty(folder.path()));
+}
+
+TEST_CASE("Whatever changes a run's numbers must be the same on all workers") {
+  const std::vector<std::pair<std::string, std::function<void(Scenario&)>>> changes{
+      {"algorithm", [](Scenario& s) { s.algorithm = parse_algorithm_spec("dsgd:exchange=tree"); }},
+      {"activation", [](Scenario& s) { s.model.activation = "relu"; }},
+      {"bias", [](Scenario& s) { s.model.bias = false; }},
+      {"fold", [](Scenario& s) { s.fold = {.index = 1, .count = 2}; }},
+      {"split", [](Scenario& s) { s.split = DataSplit::kByClass; }},
+      {"optimizer", [](Scenario& s) { s.optimizer.name = "adam"; }},
+      {"learning-rate", [](Scenario& s) { s.optimizer.learning_rate = 0.2; }},
+      {"batches", [](Scenario& s) { s.batches = 4; }},
+      {"evaluate-every", [](Scenario& s) { s.evaluate_every = 1; }},
+      {"seed", [](Scenario& s) { s.seed = 2; }}};
+  for (const auto& [key, change] : changes) {
+    const ScratchFolder folder;
+    const Scenario scenario = scenario_of("dsgd", 2);
+    Scenario other = scenario;
+    change(other);
+    auto outcomes = run_cluster({{0, scenario}, {1, other}}, 2, folder.path().string(), 10);
+    CHECK_THAT(outcomes[0].error,
+               Catch::StartsWith("worker 1 runs something else: " + key + " is "));
+    CHECK_THAT(outcomes[1].error,
+               Catch::StartsWith("worker 0 runs something else: " + key + " is "));
+  }
 }
 
 TEST_CASE("A folder that an earlier run has left full is refused") {

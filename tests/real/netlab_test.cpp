@@ -12,8 +12,12 @@
 #include <memory>
 #include <optional>
 
+#include "real/gloo_communicator.h"
 #include "real/launch.h"
+#include "real/workers.h"
 #include "tests/algorithms/training_runs.h"
+#include "tests/real/processes.h"
+#include "tests/scratch.h"
 
 using namespace gradwire;
 
@@ -49,12 +53,6 @@ std::vector<pid_t> children_of(pid_t process) {
   return children;
 }
 
-bool runs(pid_t process) {
-  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
-  std::string id, name, state;
-  return stat >> id >> name >> state && state != "Z";
-}
-
 }  // namespace
 
 TEST_CASE("The lab carries its rate, with and without delay", "[lab]") {
@@ -78,7 +76,7 @@ TEST_CASE("The slower of the sender's and the receiver's rate counts", "[lab]") 
 }
 
 TEST_CASE("Every algorithm gives the rehearsal's parameters in the lab", "[lab]") {
-  const auto workers = GENERATE(2, 4);
+  const auto workers = GENERATE(2, 3, 4, 8);
   const auto lab = make_lab(ports(static_cast<std::size_t>(workers), 100e6, 0));
   if (lab == nullptr) return;
   for (const AlgorithmRow& row : algorithm_registry()) {
@@ -120,6 +118,31 @@ TEST_CASE("A worker that dies in the lab is named", "[lab]") {
   CHECK_THROWS_WITH(
       run_real(scenario, small_dataset(scenario), {.timeout_s = 2, .lab = lab.get(), .hook = hook}),
       Catch::StartsWith("worker 1: ended by signal: Killed"));
+}
+
+TEST_CASE("Workers that cannot reach each other through the interface say so in time", "[lab]") {
+  const auto lab = make_lab(ports(2, 100e6, 0));
+  if (lab == nullptr) return;
+  const ScratchFolder folder;
+  std::string message;
+  try {
+    run_workers(2, 2, [&](int rank) -> std::string {
+      lab->enter(rank);  // everyone's lo is its own
+      connect({.rank = rank,
+               .size = 2,
+               .rendezvous = folder / "meeting",
+               .interface = "lo",
+               .timeout_s = 0.5,
+               .agreement = {}});
+      return {};
+    });
+  } catch (const std::exception& error) {
+    message = error.what();
+  }
+  for (const char* rank : {"0", "1"})
+    CHECK_THAT(message, Catch::Contains("worker " + std::string(rank) +
+                                        ": cannot connect to the other workers through lo "
+                                        "(127.0.0.1): worker "));
 }
 
 TEST_CASE("Making a lab leaves the caller in its own network", "[lab]") {

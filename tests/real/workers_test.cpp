@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/real/processes.h"
 #include "tests/scratch.h"
 
 using namespace gradwire;
@@ -70,11 +71,6 @@ TEST_CASE("Workers die with the process that started them") {
   REQUIRE(kill(worker, 0) == 0);
   kill(starter, SIGKILL);
   waitpid(starter, nullptr, 0);
-  const auto gone = [&] {  // or a zombie that nobody has reaped yet
-    std::ifstream stat("/proc/" + std::to_string(worker) + "/stat");
-    std::string id, name, state;
-    return !(stat >> id >> name >> state) || state == "Z";
-  };
-  for (int i = 0; i < 1000 && !gone(); ++i) usleep(1000);
-  CHECK(gone());
+  for (int i = 0; i < 1000 && runs(worker); ++i) usleep(1000);
+  CHECK_FALSE(runs(worker));
 }
