@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -198,9 +199,23 @@ class TemporaryFolder {
   pid_t guard_ = -1;
 };
 
+// Gloo listens on a port for each end of each pair until it is connected.
+void check_ports(int workers) {
+  std::ifstream file("/proc/sys/net/ipv4/ip_local_port_range");
+  double first = 0, last = 0;
+  if (!(file >> first >> last)) return;
+  if (1.0 * workers * (workers - 1) > last - first + 1)
+    throw std::invalid_argument("workers: " + std::to_string(workers) +
+                                " on one host need a port for each end of each pair, " +
+                                std::to_string(static_cast<long>(workers) * (workers - 1)) +
+                                "; there are " + std::to_string(std::lround(last - first + 1)) +
+                                " (net.ipv4.ip_local_port_range)");
+}
+
 std::vector<std::string> run_here(const MeshOptions& common, const RealOptions& options,
                                   const WorkerBody& body) {
   constexpr double kGrace_s = 2;
+  if (options.lab == nullptr) check_ports(common.size);
   const TemporaryFolder folder;
   const auto worker = [&](int rank) {
     MeshOptions mesh = common;
@@ -352,6 +367,7 @@ std::optional<Result> run_real(const Scenario& scenario, const Dataset& dataset,
   if (scenario.workers < 1) throw std::invalid_argument("workers must be at least 1");
   make_algorithm(
       scenario.algorithm);  // bad options and models fail here, before any process starts
+  make_optimizer(scenario.optimizer);
   make_model(scenario.model, dataset.shape, scenario.seed);
   const BatchSource enough(dataset, scenario.batch_size, 0, scenario.workers, scenario.seed);
   if (!options.interface.empty()) find_interface(options.interface);

@@ -102,17 +102,15 @@ std::vector<std::string> Rendezvous::exchange(const std::string& mine, int size)
 }
 
 void Rendezvous::wait_for(std::vector<std::string> keys, const Condition& done) const {
-  constexpr std::chrono::milliseconds kFirstPause{1}, kLongestPause{50};
-  // Asks for one at a time: hundreds of workers that ask for all would keep the cores busy.
-  auto missing = keys.begin();
-  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    missing = std::find_if_not(missing, keys.end(), done);
-    if (missing == keys.end()) return;
-    if (Clock::now() > deadline_) {
-      std::erase_if(keys, done);
+  using std::chrono::milliseconds;
+  // A hundred workers that each ask for all others must not keep the cores busy.
+  const milliseconds longest(std::max<std::size_t>(50, 2 * keys.size()));
+  for (milliseconds pause(1);; pause = std::min(2 * pause, longest)) {
+    std::erase_if(keys, done);
+    if (keys.empty()) return;
+    if (Clock::now() > deadline_)
       throw std::runtime_error(workers_of(keys) + " did not come within " + seconds(timeout_s_) +
                                " (rendezvous folder " + folder_ + ")");
-    }
     std::this_thread::sleep_for(pause);
   }
 }

@@ -214,7 +214,8 @@ TEST_CASE("A real run draws its timeline, of one combination") {
   CHECK_FALSE(std::filesystem::exists(trace));
   REQUIRE(gradwire({"real"}, {"--trace", trace}).status == 0);
   std::set<std::pair<int, std::string>> drawn;
-  for (const auto& event : nlohmann::json::parse(read_text(trace))["traceEvents"])
+  const auto parsed = nlohmann::json::parse(read_text(trace));
+  for (const auto& event : parsed["traceEvents"])
     if (event["ph"] == "X") drawn.emplace(event["pid"], event["name"]);
   for (int worker = 0; worker < 2; ++worker)
     for (const std::string name : {"forward", "backward", "optimizer", "batch 3"})
@@ -231,6 +232,7 @@ TEST_CASE("Bad input of a real run is refused in one line and with its status") 
   refused({"--interface", "gradwire9"}, 3, "no interface gradwire9");
   refused({"--timeout", "1us"}, 3, "timeout");
   refused({"--timeout", "5"}, 3, "timeout");
+  refused({"--optimizer", "adam", "--momentum", "0.5"}, 3, "momentum: optimizer adam has none");
   refused({"--algorithm", "sgd"}, 3, "unknown algorithm sgd");
   refused({"--output", "/no/such/folder/file"}, 3, "/no/such/folder");
   refused({"--platform", "star-1g"}, 2, "platform");

@@ -442,6 +442,14 @@ TEST_CASE("Bad scenarios are refused before any process starts") {
   CHECK_THROWS_AS(run_here(scenario_of("dsgd", 0)), std::invalid_argument);
 }
 
+TEST_CASE("More workers than one host has ports for are refused before they start") {
+  CHECK_THROWS_AS(run_on_mesh(300, {}, {}, [](const Mesh&) { return std::string(); }),
+                  std::invalid_argument);
+  CHECK_THAT(
+      message_of([] { run_on_mesh(300, {}, {}, [](const Mesh&) { return std::string(); }); }),
+      Catch::StartsWith("workers: 300 on one host need a port for each end of each pair, 89700;"));
+}
+
 TEST_CASE("The rank comes from the variables of mpirun, srun or torchrun") {
   CHECK_FALSE(find_cluster_rank(environment({{"PATH", "/bin"}})));
   const auto mpirun = find_cluster_rank(environment({{"OMPI_COMM_WORLD_RANK", "5"},
