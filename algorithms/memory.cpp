@@ -79,7 +79,8 @@ double left_in_groups(const fs::path& proc, const fs::path& cgroup) {
 
 std::string gib(double bytes) {
   std::ostringstream text;
-  text.precision(3);
+  text.precision(bytes < 100.0 * (1 << 30) ? 3 : 0);
+  if (bytes >= 100.0 * (1 << 30)) text << std::fixed;
   text << bytes / (1 << 30) << " GiB";
   return text.str();
 }

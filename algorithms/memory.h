@@ -1,4 +1,5 @@
-// How much memory a run's mathematics needs, and what the machine has left; what freed memory becomes.
+// How much memory a run's mathematics needs, and what the machine has left; what freed memory
+// becomes.
 #pragma once
 
 #include <filesystem>

@@ -18,7 +18,8 @@ struct ComputeSpec {
                 ///< longer
     kMeasured,  ///< the processor time that the mathematics took here
     kCalibrated,  ///< as kFlops, at the rates of the network model's calibration
-    kGiven,       ///< forward_s and backward_s per batch; the rest at the backward pass's flop rate
+    kGiven,       ///< forward_s and backward_s per batch; the rest as kFlops where a device was
+                  ///< chosen, otherwise at the backward pass's flop rate
   };
   Mode mode = Mode::kFlops;
   double device_flop_per_s = 50e9;
@@ -27,6 +28,8 @@ struct ComputeSpec {
   double device_memory_byte_per_s = 0;  ///< 0: unlimited
   double forward_s = 0;
   double backward_s = 0;
+
+  bool device_chosen() const { return device_rate_given || device != ComputeSpec{}.device; }
 };
 
 /// Plain forward and backward passes of one worker's batch: what ComputeSpec::kGiven spreads its

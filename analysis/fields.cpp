@@ -185,7 +185,8 @@ std::vector<Field> compute_fields() {
        .argument = "HOW",
        .help = "flops (at the device's rates), measured (processor time here; not reproducible), "
                "calibrated (at the rates of --network-model calibrated:FILE) or FORWARD,BACKWARD "
-               "per batch, e.g. 10ms,20ms",
+               "per batch, e.g. 10ms,20ms; the rest is then rated by --device or --device-rate if "
+               "given, otherwise as fast as the backward pass",
        .timing_only = true,
        .set = set_compute,
        .get = get_compute},

@@ -217,10 +217,10 @@ Command replay_command() {
       .summary = "Times a recorded training (`run --record`) on other networks and devices.",
       .usage = "FILE [OPTION...]",
       .examples =
-          R"(  gradwire run --platform star-1g --workers 8 --algorithm powersgd --record powersgd-8.rec
-  gradwire replay powersgd-8.rec --bandwidth 100Mbps,1Gbps,10Gbps --latency 50us,20ms
-  gradwire replay powersgd-8.rec --platform fat-tree-64 --compute 10ms,20ms --json
-  gradwire replay powersgd-8.rec --export-ti traces   # for smpirun -replay traces/ti.list
+          R"(  gradwire run --platform star-1g --workers 8 --algorithm powersgd:overlap=off --record p8.rec
+  gradwire replay p8.rec --bandwidth 100Mbps,1Gbps,10Gbps --latency 50us,20ms
+  gradwire replay p8.rec --platform fat-tree-64 --compute 10ms,20ms --json
+  gradwire replay p8.rec --export-ti traces   # for smpirun; not for overlapped recordings
 )",
       .flags = {},
       .run = replay_recording};

@@ -219,11 +219,13 @@ ordered_json compute_json(const ComputeSpec& c) {
   using Mode = ComputeSpec::Mode;
   if (c.mode == Mode::kMeasured) return {{"mode", "measured"}};
   if (c.mode == Mode::kCalibrated) return {{"mode", "calibrated"}};
-  if (c.mode == Mode::kGiven)
-    return {{"mode", "given"}, {"forward_s", c.forward_s}, {"backward_s", c.backward_s}};
-  ordered_json json{{"mode", "flops"},
-                    {"device", c.device_rate_given ? "given" : c.device},
-                    {"device_flop_per_s", c.device_flop_per_s}};
+  ordered_json json{{"mode", "flops"}};
+  if (c.mode == Mode::kGiven) {
+    json = {{"mode", "given"}, {"forward_s", c.forward_s}, {"backward_s", c.backward_s}};
+    if (!c.device_chosen()) return json;
+  }
+  json["device"] = c.device_rate_given ? "given" : c.device;
+  json["device_flop_per_s"] = c.device_flop_per_s;
   if (c.device_memory_byte_per_s > 0) json["device_memory_byte_per_s"] = c.device_memory_byte_per_s;
   return json;
 }

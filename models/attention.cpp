@@ -76,6 +76,11 @@ void Attention::backward(const std::array<In, 3>& qkv, const Lengths& lengths, c
   }
 }
 
+double Attention::weights_size(Index examples) const {
+  const auto steps = static_cast<double>(shape_.steps);
+  return static_cast<double>(examples * shape_.heads) * steps * steps;
+}
+
 Work Attention::forward_work(Index examples) const {
   const Index scores = examples * shape_.heads * shape_.steps * shape_.steps;
   const auto width = static_cast<double>(shape_.dim / shape_.heads);
@@ -255,6 +260,12 @@ const Matrix& Encoder::backward(const Matrix& delta, BackwardRun& run) {
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block)
     at = &block->backward(*at, run);
   return *at;
+}
+
+double Encoder::weights_size(Index examples) const {
+  double size = 0;
+  for (const EncoderBlock& block : blocks_) size += block.attention().weights_size(examples);
+  return size;
 }
 
 Work Encoder::forward_work(Index examples) const {

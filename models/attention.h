@@ -50,6 +50,8 @@ class Attention {
 
   Work forward_work(Index examples) const;
   Work backward_work(Index examples) const;
+  /// Numbers in the attention weights of a batch.
+  double weights_size(Index examples) const;
 
  private:
   EncoderShape shape_;
@@ -69,6 +71,7 @@ class EncoderBlock {
 
   Work forward_work(Index examples) const;
   Work backward_work(Index examples) const;  ///< without the gradients of the linear maps
+  const Attention& attention() const { return attention_; }
 
  private:
   // What is behind the residual connections; adds to y and, going back, to dx.
@@ -114,6 +117,7 @@ class Encoder {
   const Matrix& backward(const Matrix& delta, BackwardRun& run);
   Work forward_work(Index examples) const;
   Work backward_work(Index examples) const;
+  double weights_size(Index examples) const;  ///< attention's
 
  private:
   Index steps_;

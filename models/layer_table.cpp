@@ -53,8 +53,20 @@ bool is_embedding(const TableTensor& t) {
 
 bool is_map(const TableTensor& t) {
   if (!t.kind.empty() && t.kind != "linear" && t.kind != "conv") return false;
+  const bool positions = t.kind.empty() && t.shape.size() == 3 && t.shape.front() == 1;
   return t.shape.size() >= 2 && size_of(t.shape) > static_cast<double>(t.shape.back()) &&
-         !is_embedding(t);
+         !is_embedding(t) && !positions;
+}
+
+// What batch normalisation keeps but nobody trains; PyTorch's state_dict() has it.
+bool is_buffer(const TableTensor& t) {
+  return t.name.ends_with("running_mean") || t.name.ends_with("running_var");
+}
+
+// Whether the network, by this tensor, goes over several rows of an example: pixels, tokens.
+bool shows_rows(const TableTensor& t) {
+  return is_embedding(t) || t.kind == "conv" ||
+         (is_map(t) && size_of(t.shape) > static_cast<double>(t.shape[0] * t.shape[1]));
 }
 
 std::string bias_name(const std::string& weight) {
@@ -73,7 +85,9 @@ class Maker {
   }
 
   LayerTable make() {
-    for (const TableTensor& t : tensors_) add(t);
+    check_rows();
+    for (const TableTensor& t : tensors_)
+      if (!is_buffer(t)) add(t);
     for (TableMap& map : table_.maps) {
       const auto found =
           index_.find(bias_name(weight_names_[static_cast<std::size_t>(map.weight)]));
@@ -87,6 +101,21 @@ class Maker {
   }
 
  private:
+  void check_rows() const {
+    const auto tells = [](const TableTensor& t) {
+      return is_map(t) && (t.rows > 0 || t.forward_flops > 0);
+    };
+    const auto several = std::find_if(tensors_.begin(), tensors_.end(), shows_rows);
+    if (options_.rows > 0 || several == tensors_.end() ||
+        std::any_of(tensors_.begin(), tensors_.end(), tells))
+      return;
+    fail(file_, "has " + in_quotes(several->name) +
+                    ", so that layers work on several rows (pixels, tokens) of an example, but "
+                    "says nowhere on how many; give each layer's \"rows\" in a table, or one "
+                    "number for all after the file's name, as in " +
+                    file_ + ",rows=128");
+  }
+
   void add(const TableTensor& t) {
     if (!t.tied_to.empty()) {
       if (!by_name_.contains(t.tied_to))
@@ -102,7 +131,9 @@ class Maker {
     const Index last = t.shape.empty() ? 1 : t.shape.back();
     const auto size = static_cast<Index>(size_of(t.shape));
     const bool used_by_rows = is_embedding(t) && t.shape.size() == 2;
-    const Index tokens = options_.tokens > 0 ? options_.tokens : options_.rows;
+    const Index tokens = t.rows > 0            ? t.rows
+                         : options_.tokens > 0 ? options_.tokens
+                                               : std::max<Index>(1, options_.rows);
     table_.parameters.push_back({.name = t.name,
                                  .rows = size / last,
                                  .cols = last,
@@ -114,7 +145,7 @@ class Maker {
                  .weight = index,
                  .in = static_cast<Index>(size_of(t.shape)) / t.shape.front(),
                  .out = t.shape.front(),
-                 .rows = options_.rows,
+                 .rows = std::max<Index>(1, t.rows > 0 ? t.rows : options_.rows),
                  .forward_s = t.forward_s,
                  .backward_s = t.backward_s};
     if (map.name.ends_with(".weight")) map.name.resize(map.name.size() - 7);
@@ -127,7 +158,7 @@ class Maker {
     const double once = 2 * static_cast<double>(map.in) * static_cast<double>(map.out);
     const double rows = std::round(t.forward_flops / once);
     if (rows > kMaxSize) fail(file_, "has too many flops in " + in_quotes(t.name));
-    if (t.forward_flops > 0) map.rows = std::max<Index>(1, static_cast<Index>(rows));
+    if (t.rows == 0 && t.forward_flops > 0) map.rows = std::max<Index>(1, static_cast<Index>(rows));
     table_.parameters.push_back({.name = t.name, .rows = map.in, .cols = map.out});
     table_.maps.push_back(map);
   }
@@ -178,7 +209,10 @@ TableTensor parse_tensor(const std::string& file, const ordered_json& json) {
                 .backward_s = number(file, json, "bwd_us") * 1e-6};
   if (t.name.empty()) fail(file, "has a tensor without a name");
   const double rows = number(file, json, "rows");
-  if (rows > 0) t.forward_flops = 2 * rows * size_of(t.shape);
+  if (!(rows >= 0 && rows <= kMaxSize) || rows != std::floor(rows))
+    fail(file,
+         "has rows of " + in_quotes(t.name) + " that are not an integer from 0 (unknown) to 2^40");
+  t.rows = static_cast<Index>(rows);
   return t;
 }
 

@@ -17,6 +17,7 @@ struct TableTensor {
   std::string kind = {};     ///< linear, conv, embedding, bias, norm or param
   std::string tied_to = {};  ///< another tensor that this one shares its numbers with
   double forward_flops = 0;  ///< per example
+  Index rows = 0;            ///< per example: of an embedding, those that are used
   double forward_s = 0;      ///< per batch, as measured by whoever wrote the table
   double backward_s = 0;     ///< likewise, weight gradient included
 };
@@ -51,25 +52,25 @@ struct LayerTable {
 };
 
 struct TableOptions {
-  Index rows = 1;    ///< per example, of maps whose rows the file does not tell
+  Index rows = 0;    ///< per example, of maps whose rows the file does not tell; 0: not given
   Index tokens = 0;  ///< per example: rows of an embedding that are used; 0: `rows`
   double attention_forward_flops = 0;  ///< per example
 };
 
 /// Which tensors are linear maps, of which sizes.  A tensor of two or more dimensions is one unless
-/// it is an embedding (by kind, or by a name with "emb", "wte" or "wpe") or has a single row; its
-/// bias is the tensor of the same name with .bias for .weight, whose length also tells (in, out)
-/// from (out, in).  A tied tensor adds no parameters, only flops.  Throws std::invalid_argument
-/// naming `file` and the tensor: duplicate names, sizes not from 1 to 2^40, nothing at all, times
-/// for some maps only.
+/// it is an embedding (by kind, or by a name with "emb", "wte" or "wpe"), has a single row or is
+/// (1, n, m), as positions are; its bias is the tensor of the same name with .bias for .weight,
+/// whose length also tells (in, out) from (out, in).  A tied tensor adds no parameters, only flops;
+/// running means and variances are no parameters.  Throws std::invalid_argument naming `file` and
+/// the tensor: duplicate names, sizes not from 1 to 2^40, nothing at all, times for some maps only,
+/// a convolution or an embedding whose network tells no rows.
 LayerTable make_table(const std::string& file, const std::vector<TableTensor>& tensors,
                       const TableOptions& options);
 
 /// `NAME[,rows=R]` of models/tables/, or `FILE[,rows=R]`: an object with "tensors" or just the list
-/// of {"name", "shape"} and optionally "kind", "fwd_flops" (per example) or "rows", "tied_to",
-/// "fwd_us" and "bwd_us" (per batch).  From PyTorch:
-///   import json; json.dump([{"name": n, "shape": list(p.shape)} for n, p in
-///                           model.named_parameters()], open("model.json", "w"))
+/// of {"name", "shape"} and optionally "kind", "rows" or "fwd_flops" (per example), "tied_to",
+/// "fwd_us" and "bwd_us" (per batch); an object may have "source", "total_params" (checked) and
+/// "attention_fwd_flops_per_sample".  The README has the lines that write one from PyTorch.
 /// Throws std::invalid_argument naming the file and what is wrong.
 LayerTable load_layer_table(const std::string& arguments);
 

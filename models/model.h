@@ -80,8 +80,8 @@ class Model {
 
   /// Scores (rows, classes) of a batch; keeps what backward() needs.
   virtual Matrix forward(const Batch& batch) = 0;
-  /// Numbers in the activations and deltas that a batch's traces hold.
-  double trace_size(Index rows) const;
+  /// Numbers that a batch's passes hold: the traces' activations and deltas, attention weights.
+  virtual double trace_size(Index rows) const;
   virtual Work forward_work(Index rows) const = 0;
   /// Deltas and weight gradients of a batch: what plain back-propagation costs.
   virtual Work backward_work(Index rows) const = 0;

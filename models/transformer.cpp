@@ -48,6 +48,10 @@ class Transformer final : public Model {
     embed_back(encoder_.backward(output_delta_, run), run);
   }
 
+  double trace_size(Index rows) const override {
+    return Model::trace_size(rows) + encoder_.weights_size(rows);
+  }
+
   Work forward_work(Index rows) const override {
     const Index numbers = rows * shape_.steps * shape_.dim;
     return pass_work(numbers, 1, 3) + encoder_.forward_work(rows) + pass_work(numbers, 1, 1) +

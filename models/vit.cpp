@@ -66,6 +66,10 @@ class VisionTransformer final : public Model {
     embed_back(encoder_.backward(output_delta_, run), run);
   }
 
+  double trace_size(Index rows) const override {
+    return Model::trace_size(rows) + encoder_.weights_size(rows);
+  }
+
   Work forward_work(Index rows) const override {
     return embed_.forward_work(rows * (shape_.steps - 1)) +
            pass_work(rows * shape_.steps * shape_.dim, 1, 5) + encoder_.forward_work(rows) +

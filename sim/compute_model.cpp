@@ -38,6 +38,7 @@ double ComputeModel::seconds(Phase phase, const Charge& charge) const {
     case ComputeSpec::Mode::kMeasured:
       return charge.cpu_s;
     case ComputeSpec::Mode::kGiven:
+      if (phase != Phase::kForward && phase != Phase::kBackward && spec_.device_chosen()) break;
       return charge.work.flops /
              (phase == Phase::kForward ? forward_flop_per_s_ : backward_flop_per_s_);
     case ComputeSpec::Mode::kFlops:

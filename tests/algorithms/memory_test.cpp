@@ -96,6 +96,14 @@ TEST_CASE("A worker holds parameters, gradient, optimiser, batch and what its al
   CHECK(memory_of(scenario).total_bytes == sizeof(Scalar) * (5 * kParameters + traces));
 }
 
+TEST_CASE("Attention weights count as memory") {
+  const DataShape images{.features = 200, .classes = 2, .channels = 2, .height = 10, .width = 10};
+  const auto model = make_model({.name = "vit:patch=1,dim=8,heads=2,depth=3"}, images, 1);
+  const double steps = 101;  // pixels and the class token
+  const double maps = 100 * (2 + 8) + 3 * steps * (4 * (8 + 8) + 2 * (8 + 32)) + (8 + 2);
+  CHECK(model->trace_size(5) == 5 * (maps + 3 * 2 * steps * steps));
+}
+
 TEST_CASE("A run that does not fit is refused with both figures") {
   Scenario s;
   s.workers = 16;

@@ -80,6 +80,30 @@ TEST_CASE("PyTorch's names and shapes are enough") {
   CHECK_FALSE(t.times_given());
 }
 
+TEST_CASE("A network over pixels or tokens without their number is not taken for one row each") {
+  const TableFolder folder;
+  for (const char* tensor :
+       {R"({"name": "c", "shape": [6, 2, 3, 3]})", R"({"name": "emb.weight", "shape": [50, 8]})",
+        R"({"name": "p", "shape": [6, 2], "kind": "conv"})"}) {
+    const std::string layers = std::string("[") + tensor + R"(, {"name": "fc", "shape": [4, 8])";
+    CHECK_THROWS_WITH(folder.load(layers + "}]"),
+                      Contains("says nowhere on how many") && Contains(",rows=128"));
+    CHECK(folder.load(layers + R"(, "rows": 3}])").maps.back().rows == 3);
+    CHECK(folder.load(layers + "}]", ",rows=9").maps.back().rows == 9);
+  }
+  CHECK(folder.load(R"([{"name": "fc", "shape": [4, 8]}])").maps[0].rows == 1);
+}
+
+TEST_CASE("Positions and batch norm's statistics are no linear maps") {
+  const LayerTable t = TableFolder().load(
+      R"([{"name": "pos", "shape": [1, 197, 64]}, {"name": "bn.running_mean", "shape": [64]},
+          {"name": "emb.weight", "shape": [50, 8], "rows": 2}, {"name": "fc", "shape": [4, 8]}])",
+      ",rows=7");
+  CHECK(t.maps.size() == 1);
+  CHECK(t.parameter_count() == 197 * 64 + 400 + 32);
+  CHECK(t.parameters[1].touched_rows == 2);
+}
+
 TEST_CASE("Rows and times may be given layer by layer") {
   const LayerTable t = TableFolder().load(
       R"({"tensors": [{"name": "a", "shape": [4, 8], "rows": 7, "fwd_us": 10, "bwd_us": 20},

@@ -42,6 +42,14 @@ TEST_CASE("given seconds are spread over the passes, and rate everything else li
   CHECK(ComputeModel(spec, {}).seconds(Phase::kReduction, {{.flops = 7}}) == 0);
 }
 
+TEST_CASE("beside given seconds a chosen device rates what is neither forward nor backward") {
+  ComputeSpec spec{.mode = ComputeSpec::Mode::kGiven, .forward_s = 0.010, .backward_s = 0.040};
+  spec.device_flop_per_s = 1000;
+  spec.device_rate_given = true;
+  CHECK(seconds(spec, Phase::kBackward, kBatch.backward) == Approx(0.040));
+  CHECK(seconds(spec, Phase::kCompression, {.flops = 50}) == Approx(0.050));
+}
+
 TEST_CASE("rates and times that cannot be are refused by name") {
   CHECK_THROWS_WITH(ComputeModel({.device_flop_per_s = 0}, kBatch),
                     Catch::StartsWith("device_flop_per_s: 0"));
