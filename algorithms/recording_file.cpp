@@ -3,15 +3,13 @@
 #include <zlib.h>
 
 #include <bit>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
 #include "algorithms/serial.h"
+#include "models/input_file.h"
 
 namespace gradwire {
 
@@ -197,12 +195,8 @@ RecordingFile decode_recording(const std::string& name, const std::string& bytes
 }
 
 RecordingFile load_recording(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (!file || !(content << file.rdbuf()))
-    throw std::invalid_argument(path + ": cannot be read or is empty; give a file written by " +
-                                "gradwire run --record");
-  return decode_recording(path, content.str());
+  constexpr std::size_t kMost = std::size_t{1} << 36U;
+  return decode_recording(path, read_input(path + ":", path, {.most_bytes = kMost}));
 }
 
 }  // namespace gradwire

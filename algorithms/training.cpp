@@ -192,8 +192,8 @@ void check_model_use(const Scenario& scenario, const Model& model) {
     if (row.name == scenario.algorithm.name) return;
     able += (able.empty() ? "" : ", ") + row.name;
   }
-  throw std::invalid_argument("math: what " + scenario.algorithm.name +
-                              " sends depends on values; with --math none allowed: " + able);
+  throw std::invalid_argument("math: none is not implemented for " + scenario.algorithm.name +
+                              "; sizes alone are for: " + able);
 }
 
 Rehearsal rehearse(const Scenario& scenario, const Dataset& dataset) {

@@ -1,8 +1,6 @@
 #include "analysis/fields.h"
 
 #include <algorithm>
-#include <fstream>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "analysis/text.h"
 #include "analysis/units.h"
 #include "analysis/value_list.h"
+#include "models/input_file.h"
 
 namespace gradwire {
 
@@ -444,26 +443,9 @@ ordered_json Grid::echo() const {
 }
 
 ordered_json parse_object_file(const std::string& path) {
-  std::ifstream file(path);
-  file.peek();  // a folder opens, and fails when read
-  if (!file.is_open() || file.bad()) throw std::invalid_argument("cannot be read");
-  file.clear();
-  std::set<std::string> keys;
-  const auto callback = [&](int depth, ordered_json::parse_event_t event, ordered_json& parsed) {
-    if (depth == 1 && event == ordered_json::parse_event_t::key &&
-        !keys.insert(parsed.get<std::string>()).second)
-      throw std::invalid_argument(parsed.get<std::string>() + " is given twice");
-    return true;
-  };
-  try {
-    ordered_json json = ordered_json::parse(file, callback);
-    if (!json.is_object()) throw std::invalid_argument("is not a JSON object of scenario fields");
-    return json;
-  } catch (const ordered_json::exception& error) {
-    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at ..."
-    const auto end = what.find("] ");
-    throw std::invalid_argument(end == std::string::npos ? what : what.substr(end + 2));
-  }
+  ordered_json json = parse_input("", read_input("", path, {.pipes = true}));
+  if (!json.is_object()) throw std::invalid_argument("is not a JSON object of scenario fields");
+  return json;
 }
 
 void load_scenario(const ordered_json& object, Grid& grid) {

@@ -10,6 +10,7 @@
 #include "analysis/crossover_search.h"
 #include "analysis/sweep_file.h"
 #include "analysis/text.h"
+#include "models/input_file.h"
 
 namespace gradwire {
 
@@ -46,7 +47,7 @@ void add_record(SweepResults& results, ordered_json record, const std::string& p
   const std::pair<std::uint64_t, std::uint64_t> id{record.at("crossover").at(0),
                                                    record.at("crossover").at(1)};
   merge(results.crossovers, id, record.at("bandwidths_bit_per_s").get<std::vector<double>>(), path,
-        "crossover " + record["crossover"].dump());
+        "crossover " + shown(record["crossover"]));
 }
 
 double throughput(const Scenario& s, double batch_time_s) {

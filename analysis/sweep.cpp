@@ -1,14 +1,13 @@
 #include "analysis/sweep.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string_view>
 
 #include "analysis/report.h"
 #include "analysis/sweep_file.h"
 #include "analysis/text.h"
+#include "models/input_file.h"
 #include "sim/platform.h"
 
 namespace gradwire {
@@ -36,7 +35,7 @@ std::string take_text(ordered_json& object, const char* key) {
   object.erase(key);
   if (value.is_string()) return value.get<std::string>();
   if (value.is_primitive() && !value.is_null()) return value.dump();
-  throw std::invalid_argument(std::string(key) + ": takes one value, not " + value.dump());
+  throw std::invalid_argument(std::string(key) + ": takes one value, not " + shown(value));
 }
 
 Sweep read_sweep(ordered_json object, const Grid& fields) {
@@ -76,9 +75,8 @@ std::string hash_text(std::string_view text) {
 ordered_json platform_hashes(const Sweep& sweep) {
   ordered_json hashes = ordered_json::object();
   for (const std::string& name : sweep.grid.values(find_field("platform"))) {
-    std::ifstream file(find_platform(name), std::ios::binary);
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    hashes[name] = hash_text(text);
+    const std::string file = find_platform(name);
+    hashes[name] = hash_text(read_input(file + ":", file));
   }
   return hashes;
 }

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "models/input_file.h"
+
 namespace gradwire {
 
 namespace {
@@ -68,7 +70,11 @@ Contents read_lines(std::FILE* file, const std::string& path, const RecordSink& 
       reject(path, "is not a file that gradwire sweep wrote");
     if (!line.whole()) break;  // torn
     contents.whole_bytes += static_cast<off_t>(line.text().size()) + 1;
-    ordered_json json = ordered_json::parse(line.text(), nullptr, /*allow_exceptions=*/false);
+    ordered_json json;
+    try {
+      json = parse_input("", line.text());
+    } catch (const std::invalid_argument&) {
+    }
     if (!json.is_object()) reject_line(path, number);
     if (number > 1) {
       try {
@@ -94,18 +100,19 @@ Contents read_lines(std::FILE* file, const std::string& path, const RecordSink& 
 std::string difference(const ordered_json& ours, const ordered_json& theirs) {
   for (const char* part : {"versions", "platform_hashes"})
     if (ours["scenario"] == theirs["scenario"] && ours[part] != theirs.value(part, ordered_json()))
-      return std::string(part) + " was " + theirs.value(part, ordered_json()).dump() + ", is " +
-             ours[part].dump();
+      return std::string(part) + " was " + shown(theirs.value(part, ordered_json())) + ", is " +
+             shown(ours[part]);
   for (const auto& [key, value] : ours["scenario"].items())
     if (theirs["scenario"].value(key, ordered_json()) != value)
-      return key + " was " + theirs["scenario"].value(key, ordered_json()).dump() + ", is " +
-             value.dump();
-  return "hash " + theirs["hash"].dump();
+      return key + " was " + shown(theirs["scenario"].value(key, ordered_json())) + ", is " +
+             shown(value);
+  return "hash " + shown(theirs["hash"]);
 }
 
 }  // namespace
 
 ordered_json read_sweep_file(const std::string& path, const RecordSink& sink) {
+  check_input(path + ":", path);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
                                                              std::fclose);
   if (file == nullptr) reject(path, std::string("cannot be read: ") + std::strerror(errno));

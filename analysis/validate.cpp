@@ -11,6 +11,7 @@
 #include "analysis/table.h"
 #include "analysis/text.h"
 #include "analysis/units.h"
+#include "models/input_file.h"
 
 namespace gradwire {
 
@@ -296,11 +297,11 @@ std::vector<ValidationRun> parse_lines(const std::string& text, const std::strin
        at = end + 1) {
     ++line;
     try {
-      const auto json = ordered_json::parse(text.substr(at, end - at));
+      const auto json = parse_input("", std::string_view(text).substr(at, end - at));
       runs.push_back({json.at("case").get<std::string>(), json.at("round").get<int>(),
                       json.at("measured_s").get<std::vector<double>>(),
                       json.at("predicted_s").get<std::vector<double>>()});
-    } catch (const ordered_json::exception&) {
+    } catch (const std::exception&) {  // no JSON, or a member is missing
       throw std::invalid_argument("line " + std::to_string(line) + " is no result");
     }
     const ValidationRun& run = runs.back();

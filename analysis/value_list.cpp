@@ -7,6 +7,7 @@
 
 #include "analysis/text.h"
 #include "analysis/units.h"
+#include "models/input_file.h"
 
 namespace gradwire {
 
@@ -41,7 +42,7 @@ Quantity quantity_of(const Field& field) {
 std::string scalar_text(const std::string& key, const ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number() || value.is_boolean()) return value.dump();
-  throw std::invalid_argument(key + ": " + value.dump() +
+  throw std::invalid_argument(key + ": " + shown(value) +
                               " is not a text, a number, true or false, or a list of them");
 }
 
@@ -145,7 +146,7 @@ std::string option_text(const std::string& key, const ordered_json& value) {
 // Every combination of the options' lists, the last option varying fastest.
 std::vector<std::string> expand_algorithm(const Field& field, const ordered_json& json) {
   if (!json.contains("name") || !json["name"].is_string())
-    throw std::invalid_argument(field.key + ": " + json.dump() + " needs a \"name\"");
+    throw std::invalid_argument(field.key + ": " + shown(json) + " needs a \"name\"");
   std::vector<std::string> texts{json["name"].get<std::string>()};
   char separator = ':';
   for (const auto& [key, value] : json.items()) {
@@ -175,7 +176,7 @@ std::vector<std::string> expand_values(const Field& field, const ordered_json& j
   std::vector<std::string> texts;
   for (const ordered_json& part : json) {
     if (part.is_array())
-      throw std::invalid_argument(field.key + ": " + part.dump() + " is a list in a list");
+      throw std::invalid_argument(field.key + ": " + shown(part) + " is a list in a list");
     for (std::string& text : expand_values(field, part)) texts.push_back(std::move(text));
   }
   return texts;

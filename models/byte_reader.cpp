@@ -1,10 +1,11 @@
 #include "models/byte_reader.h"
 
-#include <cerrno>
+#include <new>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 #include <vector>
+
+#include "models/input_file.h"
 
 namespace gradwire {
 
@@ -36,11 +37,9 @@ void ByteReader::fail(const std::string& what) const {
 }
 
 gzFile ByteReader::open() const {
-  errno = 0;
+  check_input("dataset: " + path_, path_);
   gzFile file = gzopen(path_.c_str(), "rb");
-  if (file == nullptr)
-    fail("cannot be opened: " +
-         std::generic_category().message(errno != 0 ? errno : static_cast<int>(ENOMEM)));
+  if (file == nullptr) throw std::bad_alloc();  // all else has been checked
   return file;
 }
 

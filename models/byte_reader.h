@@ -11,7 +11,7 @@ namespace gradwire {
 
 class ByteReader {
  public:
-  /// Throws std::invalid_argument if the file cannot be opened.
+  /// Throws std::invalid_argument if the file is no regular file that may be read.
   explicit ByteReader(std::string path);
 
   /// Up to bytes.size(); fewer only at the end of the file.

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "models/input_file.h"
 #include "models/random.h"
 
 namespace gradwire {
@@ -88,6 +89,7 @@ std::string find_plain_or_gz(const std::string& folder, const std::string& name)
     const std::filesystem::path path = std::filesystem::path(folder) / candidate;
     std::error_code error;
     if (std::filesystem::is_regular_file(path, error)) return path.string();
+    if (error == std::errc::permission_denied) check_input("dataset: " + path.string(), path);
   }
   throw std::invalid_argument("dataset: " + folder + " has no file " + name + " or " + name +
                               ".gz");
@@ -95,8 +97,9 @@ std::string find_plain_or_gz(const std::string& folder, const std::string& name)
 
 void check_folder(const std::string& folder) {
   std::error_code error;
-  if (!std::filesystem::is_directory(folder, error))
-    throw std::invalid_argument("dataset: " + folder + " is not a folder");
+  const bool is_folder = std::filesystem::is_directory(folder, error);
+  if (error == std::errc::permission_denied) check_input("dataset: " + folder, folder);
+  if (!is_folder) throw std::invalid_argument("dataset: " + folder + " is not a folder");
 }
 
 std::string in_quotes(std::string_view text) {
@@ -105,6 +108,8 @@ std::string in_quotes(std::string_view text) {
   for (const char c : text.substr(0, kLongest)) result += c >= ' ' && c <= '~' ? c : '?';
   return result + (text.size() > kLongest ? "...\"" : "\"");
 }
+
+Lines::Lines(std::string_view text) : rest_(without_mark(text)) {}
 
 bool Lines::next(std::string_view& line) {
   if (rest_.empty()) return false;

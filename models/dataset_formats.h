@@ -49,10 +49,11 @@ void check_folder(const std::string& folder);
 /// For messages: at most 40 characters between quotes, the unprintable as '?'.
 std::string in_quotes(std::string_view text);
 
-/// Lines of a text with their numbers; a line's end may be \n or \r\n.
+/// Lines of a text with their numbers; a line's end may be \n or \r\n.  A byte order mark is
+/// skipped.
 class Lines {
  public:
-  explicit Lines(std::string_view text) : rest_(text) {}
+  explicit Lines(std::string_view text);
   bool next(std::string_view& line);
   std::size_t number() const { return number_; }
 

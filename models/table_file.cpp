@@ -1,9 +1,9 @@
 #include "models/table_file.h"
 
 #include <charconv>
-#include <fstream>
-#include <set>
 #include <stdexcept>
+
+#include "models/input_file.h"
 
 namespace gradwire {
 
@@ -42,40 +42,11 @@ TableArguments parse_table_arguments(const std::string& arguments) {
 }
 
 std::string read_file(const std::string& file, std::size_t limit) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) fail(file, "cannot be read");
-  constexpr std::size_t kChunk = 1 << 20;
-  std::string text;
-  std::string chunk(kChunk, '\0');
-  while (text.size() < limit && in) {
-    in.read(chunk.data(), static_cast<std::streamsize>(std::min(kChunk, limit - text.size())));
-    text.append(chunk, 0, static_cast<std::size_t>(in.gcount()));
-  }
-  if (in.bad() || (text.empty() && !in.eof())) fail(file, "cannot be read");
-  return text;
+  return read_input("model: " + file, file, {.first_bytes = limit});
 }
 
 ordered_json parse_json(const std::string& file, std::string_view text) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto callback = [&](int /*depth*/, ordered_json::parse_event_t event,
-                            ordered_json& parsed) {
-    using Event = ordered_json::parse_event_t;
-    if (event == Event::object_start) keys.emplace_back();
-    if (event == Event::object_end) keys.pop_back();
-    if (event == Event::key && !keys.back().insert(parsed.get<std::string>()).second)
-      fail(file, "has " + in_quotes(parsed.get<std::string>()) + " twice");
-    return true;
-  };
-  try {
-    return ordered_json::parse(text, callback);
-  } catch (const ordered_json::exception& error) {
-    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at ..."
-    const auto end = what.find("] ");
-    std::string reason = end == std::string::npos ? what : what.substr(end + 2);
-    for (char& c : reason)
-      if (c < ' ' || c > '~') c = '?';
-    fail(file, "is not JSON: " + reason);
-  }
+  return parse_input("model: " + file, text);
 }
 
 std::vector<Index> parse_shape(const std::string& file, const ordered_json& json) {

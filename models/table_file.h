@@ -18,10 +18,10 @@ struct TableArguments {
 };
 TableArguments parse_table_arguments(const std::string& arguments);
 
-/// The first `limit` bytes at most.
-std::string read_file(const std::string& file, std::size_t limit = std::size_t{1} << 28U);
+/// As read_input(), the first `limit` bytes at most.
+std::string read_file(const std::string& file, std::size_t limit = SIZE_MAX);
 
-/// Refuses what is no JSON, and objects with a key twice.
+/// As parse_input().
 nlohmann::ordered_json parse_json(const std::string& file, std::string_view text);
 
 /// The list "shape" of whole numbers of an object.

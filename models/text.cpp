@@ -15,6 +15,7 @@
 
 #include "models/byte_reader.h"
 #include "models/dataset_formats.h"
+#include "models/input_file.h"
 
 namespace gradwire {
 
@@ -42,6 +43,7 @@ struct TextOptions {
 
 TextOptions parse_options(const std::string& name, const std::string& arguments) {
   TextOptions options;
+  std::set<std::string_view> given;
   for (const std::string_view argument : cut(arguments, ',')) {
     const std::size_t equals = argument.find('=');
     const std::string_view key = argument.substr(0, equals);
@@ -64,6 +66,8 @@ TextOptions parse_options(const std::string& name, const std::string& arguments)
       fail("\"" + name + "\": " + in_quotes(argument) +
            "; allowed after the path: test=FILE, length=1 to 1048576, vocabulary=3 to 1048576");
     }
+    if (!given.insert(key).second)
+      fail("\"" + name + "\": " + std::string(key) + " is given twice");
   }
   return options;
 }
@@ -128,7 +132,8 @@ std::vector<Text> read_folder(const std::string& folder, const TextOptions& opti
     if (files.empty()) fail(path.string() + " has no .txt files");
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files)
-      texts.push_back({words_of(ByteReader(file.string()).read_all(), options.length), label});
+      texts.push_back(
+          {words_of(without_mark(ByteReader(file.string()).read_all()), options.length), label});
   }
   return texts;
 }
@@ -220,6 +225,9 @@ Dataset load_text(const std::string& name, const std::string& arguments, const F
   std::vector<Text> test;
   if (!options.test.empty()) test = read_lines(options.test, options);
   const bool split = options.test.empty() && fold.count == 0;
+  if (split && train.size() < static_cast<std::size_t>(kFifth.count))
+    fail(options.path + " has " + std::to_string(train.size()) +
+         " texts; at least 5 are needed to hold a fifth out for testing, or give test=FILE");
   return to_dataset(name, options, std::move(train), std::move(test), split ? kFifth : fold, seed);
 }
 

@@ -88,7 +88,11 @@ class Parser {
       const std::string& last = words.back();
       if (name != "multivariate" || words.size() > 2) dimensions_ = count(last);
     }
-    if (name == "univariate" && on) dimensions_ = 1;
+    if (name == "univariate" && on) univariate_ = true;
+    if (univariate_ && dimensions_ > 1)
+      fail("contradicts @univariate true with " + std::to_string(dimensions_) + " dimensions");
+    if (univariate_) dimensions_ = 1;
+    if (name == "missing" && words.size() > 1) none_missing_ = words[1] == "false";
     if (name == "serieslength" && words.size() > 1) length_ = count(words[1]);
     if (name == "equallength") equal_length_ = on;
     if (name == "classlabel") declare_classes(words);
@@ -116,7 +120,7 @@ class Parser {
     return value;
   }
 
-  Series series(std::string_view line) const {
+  Series series(std::string_view line) {
     const std::vector<std::string_view> fields = cut(line, ':');
     const auto dimensions = static_cast<Index>(fields.size()) - 1;
     const Index expected =
@@ -130,9 +134,10 @@ class Parser {
       for (const std::string_view value : cut(fields[static_cast<std::size_t>(d)], ','))
         channel.push_back(number(trimmed(value)));
       const auto length = static_cast<Index>(channel.size());
-      if (equal_length_ && length_ > 0 && length != length_)
+      if (equal_length_ && length_ == 0) length_ = length;
+      if (equal_length_ && length != length_)
         fail("has " + std::to_string(length) + " values in dimension " + std::to_string(d + 1) +
-             ", but @seriesLength says " + std::to_string(length_));
+             ", not " + std::to_string(length_) + " as with @equalLength true");
       result.steps = std::max(result.steps, length);
     }
     while (result.steps > 1 && is_padding(result, result.steps - 1)) --result.steps;
@@ -158,7 +163,10 @@ class Parser {
   }
 
   Scalar number(std::string_view text) const {
-    if (text == "?" || text == "NaN" || text == "nan") return kMissing;
+    if (text == "?" || text == "NaN" || text == "nan") {
+      if (none_missing_) fail("has " + in_quotes(text) + ", but the header says @missing false");
+      return kMissing;
+    }
     if (text.starts_with('+')) text.remove_prefix(1);
     Scalar value = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -173,6 +181,8 @@ class Parser {
   Index dimensions_ = 0;  // 0: not declared
   Index length_ = 0;
   bool equal_length_ = false;
+  bool univariate_ = false;
+  bool none_missing_ = false;
 };
 
 Examples to_examples(const Part& part, Index steps) {

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <stdexcept>
 #include <string_view>
+
+#include "models/input_file.h"
 
 namespace gradwire {
 
@@ -22,7 +23,7 @@ double number(const ordered_json& object, const std::string& key, double min,
               double max = INFINITY) {
   const ordered_json& value = member(object, key);
   if (!value.is_number() || !(value.get<double>() >= min && value.get<double>() <= max))
-    throw std::invalid_argument(key + ": " + value.dump() + " is not a number from " +
+    throw std::invalid_argument(key + ": " + shown(value) + " is not a number from " +
                                 ordered_json(min).dump() +
                                 (std::isinf(max) ? " on" : " to " + ordered_json(max).dump()));
   return value.get<double>();
@@ -31,7 +32,7 @@ double number(const ordered_json& object, const std::string& key, double min,
 bool truth(const ordered_json& object, const std::string& key) {
   const ordered_json& value = member(object, key);
   if (!value.is_boolean())
-    throw std::invalid_argument(key + ": " + value.dump() + " is not true or false");
+    throw std::invalid_argument(key + ": " + shown(value) + " is not true or false");
   return value.get<bool>();
 }
 
@@ -50,7 +51,7 @@ Calibration from_json(const ordered_json& file) {
   if (member(file, "format") != kCalibrationFormat)
     throw std::invalid_argument("format is not \"" + std::string(kCalibrationFormat) + "\"");
   if (member(file, "version") != kCalibrationVersion)
-    throw std::invalid_argument("version " + file["version"].dump() + " is not " +
+    throw std::invalid_argument("version " + shown(file["version"]) + " is not " +
                                 std::to_string(kCalibrationVersion) + "; calibrate again");
   const ordered_json& p = member(file, "parameters");
   Calibration c;
@@ -114,12 +115,8 @@ double uncertainty_of(const ordered_json& calibration_file) {
 }
 
 Calibration read_calibration(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::invalid_argument(path + ": cannot be read");
   try {
-    return from_json(ordered_json::parse(file));
-  } catch (const ordered_json::parse_error& error) {
-    throw std::invalid_argument(path + ": is not JSON: " + error.what());
+    return from_json(parse_input("", read_input("", path)));
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(path + ": " + error.what());
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "algorithms/serial.h"
+#include "models/input_file.h"
 #include "sim/loaded_platform.h"
 
 namespace gradwire {
@@ -29,6 +30,11 @@ std::string find_platform(const std::string& name_or_path) {
   for (const fs::path& folder : platform_folders())
     if (const fs::path file = folder / (name_or_path + ".xml"); fs::is_regular_file(file, error))
       return file.string();
+  if (fs::exists(name_or_path, error) || error == std::errc::permission_denied) try {
+      check_input(name_or_path + ":", name_or_path);
+    } catch (const std::invalid_argument& reason) {
+      throw PlatformError(reason.what());
+    }
   std::string known;
   for (const std::string& name : list_platforms()) known += (known.empty() ? "" : ", ") + name;
   std::string folders;

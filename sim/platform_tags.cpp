@@ -84,6 +84,7 @@ class TagReader {
       }
       if (!at_end()) step();
     }
+    tag.whole = !at_end();
     return tag;
   }
 

@@ -12,6 +12,7 @@ struct Tag {
   std::string name;
   bool closing = false;  ///< </name>
   bool empty = false;    ///< <name/>
+  bool whole = true;     ///< false: the text ends before it does
   int line = 0;
   std::map<std::string, std::string> attributes;
 

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "models/input_file.h"
 #include "sim/platform.h"
 #include "sim/platform_elements.h"
 #include "sim/platform_tags.h"
@@ -28,6 +29,7 @@ class TextChecker {
 
   void see(const Tag& tag) {
     line_ = tag.line;
+    if (!tag.whole) refuse("the file ends within <" + tag.name + ">; is it cut short?");
     if (tag.closing) {
       if (is_zone(tag) && !zones_.empty()) zones_.pop_back();
       if (tag.name == "config") in_config_ = false;
@@ -35,6 +37,9 @@ class TextChecker {
     }
     check_element(tag);
     if (tag.name == "platform") {
+      if (platform_line_ > 0)
+        refuse("a second <platform>; the first, in line " + std::to_string(platform_line_) +
+               ", holds all of a file");
       platform_line_ = tag.line;
       check_version(tag);
     } else if (is_zone(tag)) {
@@ -240,14 +245,24 @@ std::string fnv1a(std::string_view bytes) {
   return digits;
 }
 
+// SimGrid reads plain UTF-8.
+std::string read_text(const std::string& path) try {
+  const std::string subject = path + ":";
+  std::string text = read_input(subject, path);
+  if (text.empty()) throw PlatformError(subject + " is empty; give a SimGrid platform XML file");
+  if (text.find('\0') != std::string::npos)
+    throw PlatformError(subject + " is not UTF-8 but perhaps UTF-16; save it as UTF-8");
+  if (without_mark(text).size() < text.size())
+    throw PlatformError(subject + " begins with a byte order mark; save it as UTF-8 without one");
+  return text;
+} catch (const std::invalid_argument& error) {
+  throw PlatformError(error.what());
+}
+
 }  // namespace
 
 PlatformText check_platform_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (!file || !(content << file.rdbuf()))
-    throw PlatformError(path + ": is empty or cannot be read; give a SimGrid platform XML file");
-  const std::string text = content.str();
+  const std::string text = read_text(path);
   PlatformText found;
   found.hash = fnv1a(text);
   TextChecker checker(path, found);

@@ -68,7 +68,7 @@ TEST_CASE("Sizes alone give the recording that values give") {
   CHECK(without.workers.front().parameter_hash == 0);
 }
 
-TEST_CASE("An algorithm whose bytes depend on values is refused without them") {
+TEST_CASE("An algorithm that sizes alone are not implemented for is refused without values") {
   const Toy toy;
   Scenario s = toy.scenario("top-k", 2);
   s.model.values = false;

@@ -91,7 +91,7 @@ TEST_CASE("what a cost-only model cannot do is refused with status 3") {
   const ScratchFile file("t.json", kTable);
   const auto [words, message] = GENERATE(table<Words, std::string>({
       {{"--evaluate-every", "1"}, "evaluate-every"},
-      {{"--math", "none", "--algorithm", "top-k"}, "math: what top-k sends depends on values"},
+      {{"--math", "none", "--algorithm", "top-k"}, "math: none is not implemented for top-k"},
       {{"--math", "none", "--gradient-error"}, "gradient-error"},
       {{"--math", "none", "--compute", "measured"}, "compute"},
       {{"--math", "some"}, "math: \"some\" is not run or none"},

@@ -92,7 +92,7 @@ TEST_CASE("a bad sweep file is refused, naming the file and the key") {
   check_refused(R"({"platform": "star-1g", "bandwidth": "50us"})", "bandwidth: \"50us\" is not");
   check_refused(R"({"workers": 2})", "no platform");
   check_refused("[1]", "is not a JSON object");
-  check_refused(R"({"platform": "star-1g", "platform": "star-10g"})", "given twice");
+  check_refused(R"({"platform": "star-1g", "platform": "star-10g"})", "has \"platform\" twice");
 }
 
 TEST_CASE("a plan has each point once, with those of its mathematics") {

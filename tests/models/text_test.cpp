@@ -116,5 +116,23 @@ TEST_CASE("An incomplete aclImdb folder is refused with what is missing") {
   CHECK_THROWS_WITH(folder.load(), Contains("test/pos is not a folder"));
 }
 
+TEST_CASE("An option of a text that is given twice is refused") {
+  CHECK_THROWS_WITH(TextFolder().load(",length=5,length=6"), Contains("length is given twice"));
+}
+
+TEST_CASE("A text of too few lines is asked for a test file, not for a fold that nobody gave") {
+  const TextFolder folder;
+  folder.write("one.tsv", "good\t1\n");
+  CHECK_THROWS_WITH(load_dataset("text:" + folder.path("one.tsv").string(), 1),
+                    Contains("has 1 texts; at least 5") && Contains("test=FILE"));
+}
+
+TEST_CASE("A byte order mark is no part of the first word") {
+  const TextFolder folder;
+  const Matrix inputs = folder.load().train.inputs;
+  folder.write("train.tsv", "\xEF\xBB\xBF" + folder.read("train.tsv"));
+  CHECK(folder.load().train.inputs == inputs);
+}
+
 }  // namespace
 }  // namespace gradwire

@@ -111,7 +111,7 @@ TEST_CASE("A malformed series file is refused with its name, line and what is wr
       {kHeader + "up\n", "has 0 dimensions before its label, not 2"},
       {"@classLabel true a b\n@data\n1:2:a\n1:a\n", "line 4 has 1 dimensions before its label"},
       {"@classLabel true a b\n@equalLength true\n@seriesLength 3\n@data\n1,2:a\n",
-       "has 2 values in dimension 1, but @seriesLength says 3"},
+       "has 2 values in dimension 1, not 3 as with @equalLength true"},
   }));
   const SeriesFolder folder;
   folder.write("Toy_TRAIN.ts", fault.text);
@@ -126,6 +126,27 @@ TEST_CASE("A test file that does not fit the training file is refused, and a mis
   CHECK_THROWS_WITH(folder.load(), Contains("Toy_TEST.ts") && Contains("names others"));
   folder.remove("Toy_TEST.ts");
   CHECK_THROWS_WITH(folder.load(), Contains("no file Toy_TEST.ts or Toy_TEST.ts.gz"));
+}
+
+TEST_CASE("A byte order mark before a series file is skipped") {
+  const SeriesFolder folder;
+  const Matrix inputs = folder.load().train.inputs;
+  folder.write("Toy_TRAIN.ts", "\xEF\xBB\xBF" + folder.read("Toy_TRAIN.ts"));
+  CHECK(folder.load().train.inputs == inputs);
+}
+
+TEST_CASE("Headers that the data contradict are refused with the line") {
+  const auto [headers, data, message] = GENERATE(table<std::string, std::string, std::string>({
+      {"@missing false\n", "1,?:1,2:up\n", "line 4 has \"?\", but the header says @missing false"},
+      {"@equalLength true\n", "1,2:1,2:up\n1,2,3:1,2,3:up\n", "line 5 has 3 values"},
+      {"@equalLength true\n", "1,2:1,2,3:up\n", "line 4 has 3 values in dimension 2"},
+      {"@univariate true\n", "1,2:1,2:up\n", "line 4 has 2 dimensions"},
+      {"@univariate true\n@dimensions 2\n", "1,2:1,2:up\n", "line 2 contradicts @univariate true"},
+      {"@dimensions 2\n@univariate true\n", "1,2:1,2:up\n", "line 2 contradicts @univariate true"},
+  }));
+  const SeriesFolder folder;
+  folder.write("Toy_TRAIN.ts", headers + "@classLabel true up down\n@data\n" + data);
+  CHECK_THROWS_WITH(folder.load(), Contains(message));
 }
 
 }  // namespace

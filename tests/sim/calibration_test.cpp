@@ -97,7 +97,17 @@ TEST_CASE("A bad calibration file is refused with its name, key and value", "[ca
   bad = good;
   bad["parameters"]["token_buckets"][1]["up_to_bit_per_s"] = 1;
   refused(bad, "up_to_bit_per_s: 1 is not");
-  CHECK_THROWS_WITH(read_calibration("/nowhere/c.json"), "/nowhere/c.json: cannot be read");
+  CHECK_THROWS_WITH(read_calibration("/nowhere/c.json"),
+                    "/nowhere/c.json: cannot be read: No such file or directory");
   const CalibrationFile text(std::string("{"));
   CHECK_THROWS_WITH(read_calibration(text.path()), Contains("is not JSON"));
+}
+
+TEST_CASE("a calibration that is a folder or no JSON is refused as bad input in one clear line") {
+  const ScratchFolder folder;
+  CHECK_THROWS_WITH(read_calibration(folder.path()), Catch::EndsWith(": is a folder"));
+  const ScratchFile file("c.json", "{\"format\": ");
+  CHECK_THROWS_AS(read_calibration(file.path()), std::invalid_argument);
+  CHECK_THROWS_WITH(read_calibration(file.path()),
+                    Contains("is not JSON: parse error") && !Contains("json.exception"));
 }

@@ -423,4 +423,20 @@ TEST_CASE("a folder named in GRADWIRE_PLATFORMS is searched first") {
 }
 
 }  // namespace
+TEST_CASE("a platform cut short, of two roots or in UTF-16 is refused as what it is") {
+  const std::string good = pair_xml(kGoodLink);
+  CHECK_THAT(complaint(good.substr(0, good.rfind('<') + 1)), Contains("the file ends within <>"));
+  CHECK_THAT(complaint(good + "<platform/>"), Contains("a second <platform>; the first, in line"));
+  std::string wide = "\xFF\xFE";
+  for (const char c : good) wide.append({c, '\0'});
+  CHECK_THAT(complaint(wide), Contains("UTF-16; save it as UTF-8"));
+  CHECK_THAT(complaint("\xEF\xBB\xBF" + good), Contains("byte order mark"));
+  CHECK_THAT(complaint(""), Contains("is empty"));
+}
+
+TEST_CASE("a folder given as a platform is called one") {
+  const ScratchFolder folder;
+  CHECK_THROWS_WITH(find_platform(folder.path()), Contains("is a folder"));
+}
+
 }  // namespace gradwire
