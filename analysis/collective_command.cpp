@@ -37,7 +37,11 @@ struct Measurement {
 // `1KiB:64MiB:x4`, or `1KiB,1MiB`.
 std::vector<std::size_t> parse_sizes(const std::string& text) {
   const auto bytes = [](const std::string& part) {
-    return static_cast<std::size_t>(parse_bytes("sizes", part));
+    const double size = parse_bytes("sizes", part);
+    if (std::fmod(size, sizeof(Scalar)) != 0)
+      throw std::invalid_argument("sizes: \"" + part + "\" is not a multiple of " +
+                                  std::to_string(sizeof(Scalar)) + " bytes, one number");
+    return static_cast<std::size_t>(size);
   };
   std::vector<std::size_t> sizes;
   const std::vector<std::string> range = split(text, ':');
@@ -50,7 +54,7 @@ std::vector<std::size_t> parse_sizes(const std::string& text) {
                                 "\" is not a list or FROM:TO:xFACTOR; write e.g. 1KiB:64MiB:x4");
   const std::size_t last = bytes(range[1]);
   const auto factor = static_cast<std::size_t>(parse_integer("sizes", range[2].substr(1), 2, 1024));
-  for (std::size_t size = std::max<std::size_t>(1, bytes(range[0])); size <= last; size *= factor)
+  for (std::size_t size = std::max(sizeof(Scalar), bytes(range[0])); size <= last; size *= factor)
     sizes.push_back(size);
   if (sizes.empty()) throw std::invalid_argument("sizes: \"" + text + "\" holds no size");
   return sizes;
@@ -174,7 +178,8 @@ Command collective_command() {
 )",
       .flags = {{"collective", "NAME", "a name from `gradwire list collectives`", "Collective"},
                 {"sizes", "SIZES",
-                 "bytes of the whole array: a list or FROM:TO:xFACTOR (default 1KiB:64MiB:x4)",
+                 "bytes of the whole array, multiples of 4: a list or FROM:TO:xFACTOR (default "
+                 "1KiB:64MiB:x4)",
                  "Collective"}},
       .run = collective};
   for (const char* key : {"platform", "hosts", "workers", "workers-per-host", "network-model",

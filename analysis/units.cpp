@@ -57,11 +57,26 @@ std::optional<double> prefixed(std::string_view text, const std::vector<Unit>& b
   return std::nullopt;
 }
 
-double checked(std::string_view key, std::string_view text, std::optional<double> value,
-               bool positive, const char* what) {
-  if (value && (*value > 0 || (!positive && *value == 0)) && std::isfinite(*value)) return *value;
+double checked(std::string_view key, std::string_view text, std::optional<double> value, double min,
+               double max, const char* what) {
+  if (value && *value >= min && *value <= max) return *value;
   throw std::invalid_argument(std::string(key) + ": \"" + std::string(text) + "\" is not " + what);
 }
+
+std::optional<double> read_bandwidth(std::string_view text) {
+  return prefixed(text, {{"bps", 1}, {"Bps", 8}});
+}
+
+std::optional<double> read_time(std::string_view text) {
+  const auto parts = number_and_unit(text);
+  if (!parts) return std::nullopt;
+  for (const Unit& unit : kTimes)
+    if (parts->second == unit.name) return parts->first * unit.factor / unit.divisor;
+  if (parts->first == 0 && parts->second.empty()) return 0;
+  return std::nullopt;
+}
+
+std::optional<double> read_flop_rate(std::string_view text) { return prefixed(text, {{"f", 1}}); }
 
 // The largest of `units`, in ascending order, that keeps the number at 1 or above.
 std::pair<double, std::string> scaled(double value, const std::vector<Unit>& units) {
@@ -88,14 +103,13 @@ std::string three_digits(const std::pair<double, std::string>& quantity) {
 // `value` in the unit that gives the shortest text which `parse` reads back exactly; the first unit
 // is the base.
 std::string written(double value, const std::vector<Unit>& units,
-                    double (*parse)(std::string_view, std::string_view)) {
+                    std::optional<double> (*parse)(std::string_view)) {
   std::string text = shortest(value) + std::string(units.front().name);
   for (const Unit& unit : units) {
     std::array<char, 32> digits{};
     std::snprintf(digits.data(), digits.size(), "%.15g", value / unit.factor * unit.divisor);
     std::string candidate = digits.data() + std::string(unit.name);
-    if (candidate.size() < text.size() && parse("", candidate) == value)
-      text = std::move(candidate);
+    if (candidate.size() < text.size() && parse(candidate) == value) text = std::move(candidate);
   }
   return text;
 }
@@ -103,42 +117,38 @@ std::string written(double value, const std::vector<Unit>& units,
 }  // namespace
 
 double parse_bandwidth_bit_per_s(std::string_view key, std::string_view text) {
-  return checked(key, text, prefixed(text, {{"bps", 1}, {"Bps", 8}}), true,
-                 "a positive bandwidth with its unit; write e.g. 100Mbps, 10Gbps or 1.25GBps");
+  return checked(key, text, read_bandwidth(text), 1, 1e18,
+                 "a bandwidth with its unit from 1bps to 1000000Tbps; write e.g. 100Mbps, 10Gbps "
+                 "or 1.25GBps");
 }
 
 double parse_time_s(std::string_view key, std::string_view text) {
-  std::optional<double> value;
-  if (const auto parts = number_and_unit(text)) {
-    for (const Unit& unit : kTimes)
-      if (parts->second == unit.name) value = parts->first * unit.factor / unit.divisor;
-    if (parts->first == 0 && parts->second.empty()) value = 0;
-  }
-  return checked(key, text, value, false, "a time with its unit; write e.g. 50us, 20ms or 0");
+  return checked(key, text, read_time(text), 0, 1e9,
+                 "a time with its unit up to 1000000000s; write e.g. 50us, 20ms or 0");
 }
 
 double parse_bytes(std::string_view key, std::string_view text) {
-  return checked(key, text, prefixed(text, {{"", 1}, {"B", 1}}), false,
-                 "a number of bytes; write e.g. 4096, 64k or 25MiB");
+  return checked(key, text, prefixed(text, {{"", 1}, {"B", 1}}), 0, 1e14,
+                 "a number of bytes up to 100TB; write e.g. 4096, 64k or 25MiB");
 }
 
 double parse_flop_per_s(std::string_view key, std::string_view text) {
-  return checked(key, text, prefixed(text, {{"f", 1}}), true,
-                 "a positive rate with its unit; write e.g. 50Gf for 50e9 flop/s");
+  return checked(key, text, read_flop_rate(text), 1, 1e24,
+                 "a rate with its unit from 1f to 1e12Tf; write e.g. 50Gf for 50e9 flop/s");
 }
 
 std::string write_bandwidth(double bit_per_s) {
   return written(bit_per_s, {{"bps", 1}, {"kbps", 1e3}, {"Mbps", 1e6}, {"Gbps", 1e9}},
-                 parse_bandwidth_bit_per_s);
+                 read_bandwidth);
 }
 
 std::string write_time(double seconds) {
-  return written(seconds, {kTimes.begin(), kTimes.begin() + 4}, parse_time_s);
+  return written(seconds, {kTimes.begin(), kTimes.begin() + 4}, read_time);
 }
 
 std::string write_flop_rate(double flop_per_s) {
   return written(flop_per_s, {{"f", 1}, {"kf", 1e3}, {"Mf", 1e6}, {"Gf", 1e9}, {"Tf", 1e12}},
-                 parse_flop_per_s);
+                 read_flop_rate);
 }
 
 std::string format_bandwidth(double bit_per_s) {

@@ -7,11 +7,13 @@
 namespace gradwire {
 
 /// Each throws std::invalid_argument "KEY: VALUE is not ...; write e.g. ..." for anything else: a
-/// bare number where the unit decides (bandwidth, time), a sign, NaN, infinity.
-double parse_bandwidth_bit_per_s(std::string_view key, std::string_view text);  ///< > 0; bps or Bps
-double parse_time_s(std::string_view key, std::string_view text);  ///< >= 0; ns us ms s m h
-double parse_bytes(std::string_view key, std::string_view text);   ///< >= 0; B optional, k or Ki
-double parse_flop_per_s(std::string_view key, std::string_view text);  ///< > 0; e.g. 50Gf
+/// bare number where the unit decides (bandwidth, time), a sign, NaN, what is out of
+/// range.
+double parse_bandwidth_bit_per_s(std::string_view key,
+                                 std::string_view text);           ///< 1 to 1e18; bps, Bps
+double parse_time_s(std::string_view key, std::string_view text);  ///< to 1e9; ns us ms s m h
+double parse_bytes(std::string_view key, std::string_view text);   ///< to 1e14; B optional, k or Ki
+double parse_flop_per_s(std::string_view key, std::string_view text);  ///< 1 to 1e24; e.g. 50Gf
 
 /// Text that the functions above read back as the same number: `1Gbps`, `50us`, `50Gf`.
 std::string write_bandwidth(double bit_per_s);

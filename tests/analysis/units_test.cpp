@@ -36,17 +36,31 @@ TEST_CASE("a negative or unitless time is refused") {
   }
 }
 
+TEST_CASE("a quantity beyond all sense is refused with the user's own text and the range") {
+  CHECK_THROWS_WITH(parse_time_s("latency", "1e300s"),
+                    Catch::StartsWith("latency: \"1e300s\" is not a time") &&
+                        Catch::Contains("up to 1000000000s"));
+  CHECK_THROWS_WITH(parse_bandwidth_bit_per_s("bandwidth", "1e-308bps"),
+                    Catch::Contains("from 1bps to"));
+  CHECK_THROWS_WITH(parse_flop_per_s("device-rate", "1e-305f"), Catch::Contains("from 1f to"));
+  CHECK_THROWS_WITH(parse_bytes("sizes", "99999999999999999999"), Catch::Contains("up to 100TB"));
+  CHECK_THROWS_AS(parse_bytes("sizes", "9223372036854775808"), std::invalid_argument);
+}
+
 TEST_CASE("written quantities are short and read back exactly") {
   CHECK(write_bandwidth(1e9) == "1Gbps");
   CHECK(write_bandwidth(100e6) == "100Mbps");
   CHECK(write_time(50e-6) == "50us");
   CHECK(write_time(0) == "0s");
   CHECK(write_flop_rate(50e9) == "50Gf");
-  for (const double x : {1.0 / 3, 1e9 / 7, 123456789.0, 1e-9, 3e12}) {
+  for (const double x : {4.0 / 3, 1e9 / 7, 123456789.0, 1.0, 3e12, 1e18}) {
     CAPTURE(x);
     CHECK(parse_bandwidth_bit_per_s("", write_bandwidth(x)) == x);
-    CHECK(parse_time_s("", write_time(x)) == x);
     CHECK(parse_flop_per_s("", write_flop_rate(x)) == x);
+  }
+  for (const double x : {1.0 / 3, 1e8 / 7, 123456789.0, 1e-9, 1e-300, 1e9}) {
+    CAPTURE(x);
+    CHECK(parse_time_s("", write_time(x)) == x);
   }
 }
 
