@@ -167,7 +167,9 @@ int list(const Arguments& arguments, const std::string& /*command_line*/, const 
     ordered_json items = catalogue.items();
     if (words.size() == 2) {
       const std::vector<std::string> known = collect(items, name_of);
-      const auto found = std::find(known.begin(), known.end(), words[1]);
+      const auto found = std::find_if(known.begin(), known.end(), [&](const std::string& name) {
+        return name == words[1] || name.substr(0, name.find('[')) == words[1];
+      });
       if (found == known.end())
         throw UsageError("unknown name " + words[1] + did_you_mean(words[1], known) +
                          "; known: " + join(known));

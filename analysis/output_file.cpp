@@ -95,13 +95,6 @@ void check_writable(const std::string& path) {
   if (access(special ? path.c_str() : folder.c_str(), W_OK) != 0) reject(std::strerror(errno));
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return !a.empty() && !b.empty() &&
-         fs::weakly_canonical(fs::absolute(a), ignored) ==
-             fs::weakly_canonical(fs::absolute(b), ignored);
-}
-
 void exit_on_interrupt() {
   struct sigaction action {};
   action.sa_handler = handle_interrupt;

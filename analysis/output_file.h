@@ -13,9 +13,6 @@ void write_file(const std::string& path, const std::string& text);
 /// no permission.
 void check_writable(const std::string& path);
 
-/// Whether both paths lead to one file, there or not.
-bool same_file(const std::string& a, const std::string& b);
-
 /// On SIGINT and SIGTERM: removes the temporary file, if one is being written, and ends the process
 /// at once with status 128 + signal.
 void exit_on_interrupt();

@@ -58,8 +58,6 @@ bool check_trace(const Arguments& arguments, std::size_t scenarios) {
     throw UsageError("--trace draws one run, but the lists give " + std::to_string(scenarios) +
                      " combinations");
   check_writable(arguments.value("trace"));
-  if (same_file(arguments.value("trace"), arguments.value("output")))
-    throw UsageError("--trace and --output name the same file");
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include "analysis/chrome_trace.h"
 #include "analysis/command_line.h"
 #include "analysis/local_network.h"
+#include "analysis/named_files.h"
 #include "analysis/output_file.h"
 #include "analysis/progress.h"
 #include "analysis/publish.h"
@@ -89,6 +90,7 @@ int run(const Arguments& arguments, const std::string& command_line, const Strea
   if (options.cluster && (grid.has("bandwidth") || grid.has("latency")))
     throw UsageError("--bandwidth and --latency shape a network on this machine, not a cluster's");
   check_publishable(arguments);
+  check_files_differ(arguments, grid);
   Timeline timeline;
   if (check_trace(arguments, scenarios.size())) options.timeline = &timeline;
   std::optional<Study> study;

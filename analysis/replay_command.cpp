@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "analysis/command_line.h"
+#include "analysis/named_files.h"
 #include "analysis/output_file.h"
 #include "analysis/progress.h"
 #include "analysis/publish.h"
 #include "analysis/report.h"
 #include "analysis/text.h"
+#include "models/input_file.h"
 
 namespace gradwire {
 
@@ -119,8 +121,9 @@ void read_inputs(const ordered_json& inputs, Study& study) {
 // What the file describes, as far as the command line does not.
 void read_recording(const std::string& path, const RecordingFile& file, Grid& grid, Study& study) {
   try {
-    complete(grid, ordered_json::parse(file.scenario));
-    read_inputs(ordered_json::parse(file.inputs), study);
+    const std::string subject = path + ": is a damaged recording:";
+    complete(grid, parse_input(subject, file.scenario));
+    read_inputs(parse_input(subject, file.inputs), study);
   } catch (const nlohmann::json::exception& error) {
     throw std::invalid_argument(path + ": is a damaged recording (" + error.what() + ")");
   }
@@ -150,11 +153,12 @@ int replay_recording(const Arguments& arguments, const std::string& command_line
     throw UsageError("replay needs one recording: gradwire replay FILE [OPTION...]");
   const std::string& path = arguments.positional().front();
   check_publishable(arguments);
+  Grid grid;
+  arguments.apply_to(grid);
+  check_files_differ(arguments, grid);
   const RecordingFile file = load_recording(path);
   if (arguments.has("export-ti"))
     export_time_independent(file.rehearsal.recording, arguments.value("export-ti"));
-  Grid grid;
-  arguments.apply_to(grid);
   Study inputs;
   read_recording(path, file, grid, inputs);
   const std::vector<Scenario> scenarios = grid.points();
@@ -178,8 +182,8 @@ void check_recordable(const std::vector<Scenario>& scenarios) {
       throw std::invalid_argument("record: the numbers of " + s.algorithm.name +
                                   " depend on the network; it cannot be replayed");
     if (mathematics_key(s) != mathematics_key(first))
-      throw std::invalid_argument(
-          "record: a recording holds one algorithm on one number of workers; give lists of "
+      throw UsageError(
+          "--record: a recording holds one algorithm on one number of workers; give lists of "
           "bandwidths and latencies only, or record each to a file of its own");
   }
 }

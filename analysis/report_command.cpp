@@ -3,6 +3,7 @@
 
 #include "analysis/command_line.h"
 #include "analysis/html_report.h"
+#include "analysis/named_files.h"
 #include "analysis/output_file.h"
 #include "analysis/report.h"
 #include "analysis/scaling_report.h"
@@ -22,6 +23,7 @@ int report(const Arguments& arguments, const std::string& /*command_line*/,
     targets.push_back(parse_target(target));
   for (const char* key : {"output", "csv", "learning", "html"})
     if (arguments.has(key)) check_writable(arguments.value(key));
+  check_files_differ(arguments);
 
   const SweepResults results = load_sweep_results(files);
   const ScalingReport report = analyse_sweep(results, arguments.value("baseline"), targets);

@@ -4,6 +4,7 @@
 
 #include "analysis/chrome_trace.h"
 #include "analysis/command_line.h"
+#include "analysis/named_files.h"
 #include "analysis/output_file.h"
 #include "analysis/progress.h"
 #include "analysis/publish.h"
@@ -34,9 +35,7 @@ int run(const Arguments& arguments, const std::string& command_line, const Strea
   const bool record = arguments.has("record");
   if (record) check_recordable(scenarios);
   if (record) check_writable(arguments.value("record"));
-  for (const char* other : {"trace", "output"})
-    if (record && same_file(arguments.value("record"), arguments.value(other)))
-      throw UsageError(std::string("--record and --").append(other).append(" name the same file"));
+  check_files_differ(arguments, grid);
   const int jobs = arguments.has("jobs")
                        ? static_cast<int>(parse_integer("jobs", arguments.value("jobs"), 1, 1024))
                        : 0;

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "analysis/command_line.h"
+#include "analysis/named_files.h"
 #include "analysis/output_file.h"
 #include "analysis/progress.h"
 #include "analysis/sweep_run.h"
@@ -30,16 +31,14 @@ std::string duration(double seconds) {
   return std::to_string(std::lround(seconds / 3600)) + " h";
 }
 
-void refuse_if_large(const Sweep& sweep, const Arguments& arguments, int jobs) {
-  const auto allowed = static_cast<std::uint64_t>(
-      parse_integer("max-points", arguments.value("max-points", std::to_string(kMaxPoints)), 0));
-  if (sweep.size() <= allowed) return;
+// What the sweep takes here, if it has more points than are allowed.
+std::string excess(const Sweep& sweep, std::uint64_t allowed, int jobs) {
+  if (sweep.size() <= allowed) return "";
   const SweepEstimate estimate = estimate_sweep(sweep, jobs);
-  throw UsageError("the sweep has " + std::to_string(estimate.points) + " points and " +
-                   shortest(estimate.rehearsals) + " trainings, and takes about " +
-                   duration(estimate.seconds) +
-                   " here (from one small point, timed); give --max-points " +
-                   std::to_string(estimate.points) + " to go on");
+  return "the sweep has " + std::to_string(estimate.points) + " points and " +
+         shortest(estimate.rehearsals) + " trainings, and takes about " +
+         duration(estimate.seconds) + " here (from one small point, timed); give --max-points " +
+         std::to_string(estimate.points) + " to go on";
 }
 
 int sweep(const Arguments& arguments, const std::string& /*command_line*/, const Streams& streams) {
@@ -52,9 +51,16 @@ int sweep(const Arguments& arguments, const std::string& /*command_line*/, const
   const std::string output =
       arguments.value("output", std::filesystem::path(scenario).stem().string() + ".jsonl");
   check_writable(output);
+  check_files_differ(arguments, sweep.grid, output);
   const auto [shard, shards] = parse_shard(arguments.value("shard", "1/1"));
   const int jobs = static_cast<int>(parse_integer("jobs", arguments.value("jobs", "0"), 0, 1024));
-  refuse_if_large(sweep, arguments, jobs);
+  const auto allowed = static_cast<std::uint64_t>(
+      parse_integer("max-points", arguments.value("max-points", std::to_string(kMaxPoints)), 0));
+  if (const std::string message = excess(sweep, allowed, jobs); !message.empty()) {
+    if (allowed > 0) throw UsageError(message);
+    streams.out << message << "\n";
+    return 0;
+  }
 
   SweepProgress done;
   {

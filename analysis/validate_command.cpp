@@ -8,13 +8,13 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <optional>
 #include <ostream>
 #include <set>
 
 #include "analysis/command_line.h"
+#include "analysis/named_files.h"
 #include "analysis/output_file.h"
 #include "analysis/progress.h"
 #include "analysis/report.h"
@@ -22,6 +22,7 @@
 #include "analysis/text.h"
 #include "analysis/units.h"
 #include "analysis/validate.h"
+#include "models/input_file.h"
 #ifdef GRADWIRE_WITH_GLOO
 #include "analysis/local_network.h"
 #include "real/foreign_load.h"
@@ -41,17 +42,14 @@ constexpr double kRun_s = 2.5;      // what the batches of one run may take
 constexpr double kSlowBatch_s = 3;  // run once, and one batch only
 constexpr double kTimeout_s = 60;   // of a message, and ten times a batch
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // The results so far; each run is added in one piece.
 class Results {
  public:
   Results(std::string path, const std::string& header) : path_(std::move(path)) {
     try {
-      runs_ = parse_lines(read_text(path_), header);
+      std::error_code ignored;
+      if (std::filesystem::exists(path_, ignored))
+        runs_ = parse_lines(read_input("", path_), header);
     } catch (const std::invalid_argument& error) {
       throw std::invalid_argument(path_ + ": " + error.what());
     }
@@ -127,8 +125,8 @@ struct Known {
 Known study_calibration(const std::string& path) {
   Known known;
   known.uncertainty = read_calibration(path).uncertainty;
-  known.text = read_text(path);
-  const auto file = nlohmann::ordered_json::parse(known.text);
+  known.text = read_input(path + ":", path);
+  const auto file = parse_input(path + ":", known.text);
   if (file.contains("samples") && file["samples"].contains("shaped_streams"))
     for (const auto& shaped : file["samples"]["shaped_streams"])
       known.rates.insert(shaped.value("port_bit_per_s", 0.0));
@@ -245,6 +243,7 @@ int run(const Arguments& arguments, const std::string& command_line, const Strea
     if (!arguments.has(key)) throw UsageError("validate needs --" + std::string(key) + " FILE");
   for (const char* key : {"results", "output", "plot"})
     if (arguments.has(key)) check_writable(arguments.value(key));
+  check_files_differ(arguments);
   const std::string calibration = arguments.value("calibration");
   const Known known = study_calibration(calibration);
   const std::vector<Scenario> cases = read_cases(arguments);

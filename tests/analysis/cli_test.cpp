@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -372,6 +373,101 @@ TEST_CASE("one worker's collective has no bandwidth instead of -nan") {
   CHECK(outcome.status == 0);
   CHECK_THAT(outcome.out,
              Catch::Contains("1 worker,") && !Catch::Contains("nan") && !Catch::Contains("inf"));
+}
+
+TEST_CASE("an output that would overwrite an input, or another output, is refused beforehand") {
+  const ScratchFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+    return folder / name;
+  };
+  const std::string scenario = write("s.json", R"({"platform": "star-1g"})");
+  const std::string platform = write("p.xml", platform_xml("1Gf", "1Gbps", "1us"));
+  const std::string table = write("t.json", R"({"tensors": []})");
+  const std::string other = write("r", "not read");
+  const std::string link = folder / "link";
+  std::filesystem::create_symlink(scenario, link);
+  check_refused({"run", "--scenario", scenario, "--output", link}, 2,
+                "--output and --scenario name the same file");
+  check_refused({"run", "--platform", platform, "--trace", platform}, 2,
+                "--trace and --platform name the same file");
+  check_refused({"run", "--platform", "star-1g", "--model", "table:" + table, "--record", table}, 2,
+                "--record and --model name the same file");
+  check_refused(
+      {"run", "--platform", "star-1g", "--dataset", "text:x,test=" + other, "--output", other}, 2,
+      "--output and --dataset name the same file");
+  check_refused({"replay", other, "--output", other}, 2, "--output and the input name");
+  check_refused({"sweep", scenario, "--output", scenario}, 2, "--output and the input name");
+  for (const char* key : {"--output", "--csv", "--html", "--learning"})
+    check_refused({"report", other, key, other}, 2, std::string(key) + " and the input name");
+  check_refused({"report", other, "--csv", folder / "x", "--html", folder / "x"}, 2,
+                "--html and --csv name the same file");
+  CHECK(read_text(scenario) == R"({"platform": "star-1g"})");
+  CHECK(read_text(other) == "not read");
+}
+
+TEST_CASE("outputs to one device are no clash") {
+  const Words words = kOnStar + Words{"--output", "/dev/null", "--trace", "/dev/null"};
+  CHECK(gradwire_process(words).status == 0);
+}
+
+TEST_CASE("a FIFO or a device as input is refused instead of hanging") {
+  const ScratchFolder folder;
+  REQUIRE(mkfifo((folder / "fifo").c_str(), 0600) == 0);
+  const Words run{"run", "--platform", "star-1g"};
+  for (const std::string& path : {folder / "fifo", std::string("/dev/zero")}) {
+    check_refused({"report", path}, 3, "is not a regular file");
+    check_refused({"replay", path}, 3, "is not a regular file");
+    check_refused(run + Words{"--dataset", "text:" + path}, 3, "is not a regular file");
+    check_refused(run + Words{"--model", "safetensors:" + path}, 3, "is not a regular file");
+    check_refused(run + Words{"--network-model", "calibrated:" + path}, 3, "is not a regular file");
+    check_refused({"run", "--platform", path}, 3, "is not a regular file");
+  }
+  check_refused({"sweep", "/dev/zero"}, 3, "is not a regular file");
+  check_refused({"run", "--scenario", folder / "fifo"}, 3, "is a pipe that nobody writes to");
+}
+
+TEST_CASE("deeply nested JSON is refused instead of crashing, and no line repeats it") {
+  const ScratchFolder folder;
+  const std::string path = folder / "deep.json";
+  const auto write_nested = [&](std::size_t levels) {
+    std::ofstream(path) << "{\"workers\": " << std::string(levels, '[') << std::string(levels, ']')
+                        << "}";
+  };
+  const Words run{"run", "--platform", "star-1g"};
+  write_nested(100'000);
+  check_refused({"run", "--scenario", path}, 3, "more than 100 levels");
+  check_refused({"sweep", path}, 3, "more than 100 levels");
+  check_refused(run + Words{"--model", "table:" + path}, 3, "more than 100 levels");
+  check_refused(run + Words{"--network-model", "calibrated:" + path}, 3, "more than 100 levels");
+  write_nested(90);
+  check_refused({"run", "--scenario", path}, 3, std::string(60, '[') + "... is a list in a list");
+}
+
+TEST_CASE("a collective's size of part of a number, or beyond all memory, is refused") {
+  const Words words{"collective", "--platform",   "star-1g",         "--workers",
+                    "2",          "--collective", "all-reduce:ring", "--sizes"};
+  check_refused(words + Words{"1"}, 3, "sizes: \"1\" is not a multiple of 4 bytes");
+  check_refused(words + Words{"99999999999999999999"}, 3, "up to 100TB");
+}
+
+TEST_CASE("quantities at the ends of their ranges run") {
+  const Outcome outcome =
+      gradwire_process(kOnStar + Words{"--bandwidth", "1bps,1000000Tbps", "--latency",
+                                       "0,1000000000s", "--device-rate", "1f"});
+  CHECK(outcome.status == 0);
+  CHECK(outcome.err.empty());
+}
+
+TEST_CASE("a name of the lists with its placeholder is found as it stands there") {
+  for (const std::string name : {"table:FILE", "safetensors:FILE"})
+    CHECK_THAT(gradwire_process({"list", "models", name}).out, Catch::Contains(name + "[,rows=R]"));
+}
+
+TEST_CASE("lists with --trace or with --record are usage errors alike") {
+  const Words words = kOnStar + Words{"--algorithm", "dsgd", "powersgd"};
+  check_refused(words + Words{"--trace", "x"}, 2, "--trace draws one run");
+  check_refused(words + Words{"--record", "x"}, 2, "--record: a recording holds one");
 }
 
 }  // namespace gradwire

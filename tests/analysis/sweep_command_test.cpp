@@ -186,9 +186,9 @@ TEST_CASE("a file of another sweep, of another program or with a corrupt line st
   check_refused(folder.sweep("a.jsonl", {"--seed", "2"}), 3, "seed was 1, is 2");
   CHECK(read_text(folder / "a.jsonl") == whole);
 
-  check_refused(gradwire({"sweep", folder.scenario(), "--output", folder.scenario()}), 3,
-                "is not a file that gradwire sweep wrote");
-  CHECK(read_text(folder.scenario()) == kScenario);
+  std::ofstream(folder / "mine.txt") << "not a sweep's";
+  check_refused(folder.sweep("mine.txt"), 3, "is not a file that gradwire sweep wrote");
+  CHECK(read_text(folder / "mine.txt") == "not a sweep's");
 
   for (const char* line : {"{\"point\": 3, \"res", "17", "{\"pint\": 3}", "{\"point\": 3}"}) {
     CAPTURE(line);
@@ -290,6 +290,16 @@ TEST_CASE("a grid of a million points says how long it takes and waits for a wor
   const Outcome outcome = folder.sweep("a.jsonl");
   check_refused(outcome, 2, "the sweep has 1000000 points and 2 trainings, and takes about ");
   CHECK_THAT(outcome.err, Catch::Contains("give --max-points 1000000 to go on"));
+  CHECK_FALSE(std::filesystem::exists(folder / "a.jsonl"));
+}
+
+TEST_CASE("--max-points 0 says how large the sweep is on stdout, and computes nothing") {
+  const Folder folder;
+  std::ofstream(folder.scenario()) << R"({"platform": "star-1g", "workers": [2, 4],
+    "dataset": "synthetic:20x3", "model": "mlp:20-8-3", "batch-size": 4})";
+  const Outcome outcome = folder.sweep("a.jsonl", {"--max-points", "0"});
+  CHECK(outcome.status == 0);
+  CHECK_THAT(outcome.out, Catch::StartsWith("the sweep has 2 points and 2 trainings"));
   CHECK_FALSE(std::filesystem::exists(folder / "a.jsonl"));
 }
 
