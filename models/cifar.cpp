@@ -2,8 +2,8 @@
 // pixel bytes, the red, green and blue planes of 32x32.
 #include <array>
 
-#include "models/byte_reader.h"
 #include "models/dataset_formats.h"
+#include "models/gzip_reader.h"
 
 namespace gradwire {
 
@@ -19,7 +19,7 @@ struct Records {
 };
 
 void read_records(const std::string& path, Records& records) {
-  ByteReader reader(path);
+  GzipReader reader(path);
   std::array<unsigned char, 1 + kPixels> record{};
   std::size_t read = 0;
   for (;; ++read) {

@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "models/byte_reader.h"
 #include "models/dataset_formats.h"
+#include "models/gzip_reader.h"
 
 namespace gradwire {
 
@@ -37,7 +37,7 @@ std::string size_text(const DataShape& shape) {
 
 // Reads as it goes, in chunks: a header that lies about the size cannot allocate much.
 Idx read_idx(const std::string& path, std::size_t dimensions) {
-  ByteReader reader(path);
+  GzipReader reader(path);
   std::vector<unsigned char> header(4 + 4 * dimensions);
   const std::size_t got = reader.read(header);
   const auto word = [&](std::size_t i) {

@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "models/byte_reader.h"
 #include "models/dataset_formats.h"
+#include "models/gzip_reader.h"
 #include "models/input_file.h"
 
 namespace gradwire {
@@ -102,7 +102,7 @@ std::vector<std::string> words_of(std::string_view text, Index most) {
 }
 
 std::vector<Text> read_lines(const std::string& path, const TextOptions& options) {
-  const std::string content = ByteReader(path).read_all();
+  const std::string content = GzipReader(path).read_all();
   Lines lines(content);
   std::vector<Text> texts;
   for (std::string_view line; lines.next(line);) {
@@ -133,7 +133,7 @@ std::vector<Text> read_folder(const std::string& folder, const TextOptions& opti
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files)
       texts.push_back(
-          {words_of(without_mark(ByteReader(file.string()).read_all()), options.length), label});
+          {words_of(without_mark(GzipReader(file.string()).read_all()), options.length), label});
   }
   return texts;
 }

@@ -10,8 +10,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "models/byte_reader.h"
 #include "models/dataset_formats.h"
+#include "models/gzip_reader.h"
 
 namespace gradwire {
 
@@ -44,7 +44,7 @@ class Parser {
   explicit Parser(std::string path) { part_.path = std::move(path); }
 
   Part parse() {
-    const std::string text = ByteReader(part_.path).read_all();
+    const std::string text = GzipReader(part_.path).read_all();
     Lines lines(text);
     bool in_data = false;
     for (std::string_view line; lines.next(line);) {

@@ -293,7 +293,7 @@ TEST_CASE("a grid of a million points says how long it takes and waits for a wor
   CHECK_FALSE(std::filesystem::exists(folder / "a.jsonl"));
 }
 
-TEST_CASE("--max-points 0 says how large the sweep is on stdout, and computes nothing") {
+TEST_CASE("max-points 0 says how large the sweep is on stdout, and computes nothing") {
   const Folder folder;
   std::ofstream(folder.scenario()) << R"({"platform": "star-1g", "workers": [2, 4],
     "dataset": "synthetic:20x3", "model": "mlp:20-8-3", "batch-size": 4})";

@@ -9,7 +9,7 @@ mkdir -p "$out"
 cxx=${CXX:-clang++}
 flags="-std=c++20 -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
   -I. -isystem /usr/include/eigen3 -DGRADWIRE_TABLES_DIR=\"$PWD/models/tables\""
-printf '%s\n' dataset dataset_formats byte_reader idx cifar time_series text synthetic random \
+printf '%s\n' dataset dataset_formats gzip_reader input_file idx cifar time_series text synthetic random \
   layer_table table_file safetensors |
   xargs -P "$(nproc)" -I{} sh -c '[ "$1/{}.o" -nt "models/{}.cpp" ] ||
     $2 $3 -c "models/{}.cpp" -o "$1/{}.o"' sh "$out" "$cxx" "$flags"

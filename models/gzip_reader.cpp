@@ -1,4 +1,4 @@
-#include "models/byte_reader.h"
+#include "models/gzip_reader.h"
 
 #include <new>
 #include <stdexcept>
@@ -9,9 +9,9 @@
 
 namespace gradwire {
 
-ByteReader::ByteReader(std::string path) : path_(std::move(path)), file_(open(), gzclose) {}
+GzipReader::GzipReader(std::string path) : path_(std::move(path)), file_(open(), gzclose) {}
 
-std::size_t ByteReader::read(std::span<unsigned char> bytes) {
+std::size_t GzipReader::read(std::span<unsigned char> bytes) {
   const int got = gzread(file_.get(), bytes.data(), static_cast<unsigned>(bytes.size()));
   int status = Z_OK;
   const char* const message = gzerror(file_.get(), &status);
@@ -20,7 +20,7 @@ std::size_t ByteReader::read(std::span<unsigned char> bytes) {
   return static_cast<std::size_t>(got);
 }
 
-std::string ByteReader::read_all() {
+std::string GzipReader::read_all() {
   constexpr std::size_t kChunk = 1 << 20;
   constexpr std::size_t kMost = std::size_t{1} << 31U;
   std::string text;
@@ -32,11 +32,11 @@ std::string ByteReader::read_all() {
   return text;
 }
 
-void ByteReader::fail(const std::string& what) const {
+void GzipReader::fail(const std::string& what) const {
   throw std::invalid_argument("dataset: " + path_ + " " + what);
 }
 
-gzFile ByteReader::open() const {
+gzFile GzipReader::open() const {
   check_input("dataset: " + path_, path_);
   gzFile file = gzopen(path_.c_str(), "rb");
   if (file == nullptr) throw std::bad_alloc();  // all else has been checked

@@ -9,10 +9,10 @@
 
 namespace gradwire {
 
-class ByteReader {
+class GzipReader {
  public:
   /// Throws std::invalid_argument if the file is no regular file that may be read.
-  explicit ByteReader(std::string path);
+  explicit GzipReader(std::string path);
 
   /// Up to bytes.size(); fewer only at the end of the file.
   std::size_t read(std::span<unsigned char> bytes);
