@@ -44,7 +44,7 @@ struct RealOptions {
   std::function<void(int rank)> prepare = {};  ///< called first in a forked worker (tests)
   Start start = Start::kBroadcast;
   Timeline* timeline = nullptr;  ///< filled with every worker's where the result is returned
-  StepHook hook = {};  ///< called in the worker's process after every step
+  StepHook hook = {};            ///< called in the worker's process after every step
 };
 
 /// Runs `body` on every worker's end of a mesh; `agreement` as in MeshOptions.  Returns what it
