@@ -344,7 +344,8 @@ class GlooCommunicator final : public Communicator, private NativeCollectives {
       throw std::runtime_error(earlier);
     const std::string peer = "worker " + std::to_string(pending.peer);
     if (const auto other =
-            link_->context().size_at_peer(pending.peer, pending.name, !pending.is_send)) {
+            link_->context().size_at_peer(pending.peer, pending.name, !pending.is_send);
+        other && *other != pending.buffer->size) {
       const std::string message =
           "worker " + std::to_string(rank()) + (pending.is_send ? " sends " : " expects ") +
           std::to_string(pending.buffer->size) + " bytes" +

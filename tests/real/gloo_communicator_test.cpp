@@ -221,6 +221,20 @@ TEST_CASE("A message of another size than expected is refused on both sides with
   CHECK(errors[1] == "worker 1 sends " + bytes + " bytes to worker 0, which expects 40");
 }
 
+TEST_CASE("A worker that dies while it waits is lost, and not one that expects another size") {
+  const auto errors = run_threads(2, [](Communicator& comm) {
+    std::vector<std::int32_t> values(10);
+    if (comm.rank() == 1) {
+      static_cast<void>(comm.irecv(0, bytes_in(values)));
+      throw std::runtime_error("dead");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    comm.send(1, bytes_in(values));
+  });
+  CHECK_THAT(errors[0], Catch::StartsWith("lost worker 1: "));
+  CHECK(errors[1] == "dead");
+}
+
 TEST_CASE("Messages of right sizes in the wrong order do not meet") {
   const auto errors = run_threads(
       2,
