@@ -15,7 +15,8 @@ namespace gradwire {
 
 namespace {
 
-constexpr std::size_t kLargestFrame = 2048;
+constexpr std::size_t kVirtio_bytes = sizeof(VirtioHeader);
+constexpr std::size_t kLargestPiece_bytes = kVirtio_bytes + (1U << 17U);
 constexpr MacAddress kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 double transfer_s(std::size_t bytes, double bit_per_s) {
@@ -31,7 +32,33 @@ timespec to_timespec(double s) {
   return {static_cast<time_t>(whole), static_cast<decltype(timespec::tv_nsec)>((s - whole) * 1e9)};
 }
 
+// Ethernet's to TCP's; header_bytes is only a hint.
+std::size_t headers_bytes(std::span<const std::byte> piece, const VirtioHeader& virtio) {
+  constexpr std::size_t kDataOffset = 12;  // in TCP's header, in words of 4 bytes
+  const std::size_t at = kVirtio_bytes + virtio.checksum_start + kDataOffset;
+  const auto words = at < piece.size() ? std::to_integer<std::size_t>(piece[at] >> 4) : 0;
+  return std::min(virtio.checksum_start + 4 * words, piece.size() - kVirtio_bytes);
+}
+
+double shortest_way_s(const std::vector<SwitchPort>& ports) {
+  std::vector<double> delays_s(ports.size());
+  std::transform(ports.begin(), ports.end(), delays_s.begin(), [](auto& p) { return p.delay_s; });
+  std::sort(delays_s.begin(), delays_s.end());
+  return delays_s.size() < 2 ? 0 : delays_s[0] + delays_s[1];
+}
+
 }  // namespace
+
+WireFrames wire_frames(std::span<const std::byte> piece) {
+  VirtioHeader virtio;
+  std::memcpy(&virtio, piece.data(), kVirtio_bytes);
+  const std::size_t all = piece.size() - kVirtio_bytes;
+  const std::size_t headers = headers_bytes(piece, virtio);
+  if (virtio.gso_type == 0 || virtio.segment_bytes == 0 || all <= headers + virtio.segment_bytes)
+    return {1, all, all};
+  const std::size_t count = (all - headers + virtio.segment_bytes - 1) / virtio.segment_bytes;
+  return {count, headers + virtio.segment_bytes, all - (count - 1) * virtio.segment_bytes};
+}
 
 MacAddress mac_of_port(std::size_t port) {  // locally administered
   return {0x02,
@@ -43,56 +70,66 @@ MacAddress mac_of_port(std::size_t port) {  // locally administered
 }
 
 DelaySwitch::DelaySwitch(std::vector<SwitchPort> ports)
-    : ports_(std::move(ports)), clocks_(ports_.size()) {}
+    : ports_(std::move(ports)), clocks_(ports_.size()), shortest_way_s_(shortest_way_s(ports_)) {}
 
 double DelaySwitch::ready_s(std::size_t port) const { return clocks_[port].up_free_s - kLead_s; }
 
-void DelaySwitch::accept(std::size_t port, const Frame& frame, double now_s) {
+void DelaySwitch::accept(std::size_t port, std::span<const std::byte> piece, double now_s) {
   MacAddress to{};
-  if (frame.size() < 2 * to.size()) return;
-  std::memcpy(to.data(), frame.data(), to.size());
-  Clocks& clocks = clocks_[port];
-  clocks.up_free_s =
-      std::max(now_s, clocks.up_free_s) + transfer_s(frame.size(), ports_[port].up_bit_per_s);
+  if (piece.size() < kVirtio_bytes + 2 * to.size()) return;
+  std::memcpy(to.data(), piece.data() + kVirtio_bytes, to.size());
+  const WireFrames frames = wire_frames(piece);
+  const SwitchPort& from = ports_[port];
+  double& free_s = clocks_[port].up_free_s;
+  const double start_s = std::max(now_s, free_s);
+  const double first_s = start_s + transfer_s(frames.bytes, from.up_bit_per_s);
+  const std::size_t bytes = (frames.count - 1) * frames.bytes + frames.last_bytes;
+  free_s = start_s + transfer_s(bytes, from.up_bit_per_s);
   for (std::size_t p = 0; p < ports_.size(); ++p)
     if (p != port && (to == mac_of_port(p) || to == kBroadcast))
-      schedule(clocks.up_free_s + ports_[port].delay_s + ports_[p].delay_s,
-               {.arrived = false, .port = p, .frame = frame});
+      travelling_.emplace(
+          std::pair(first_s + from.delay_s + ports_[p].delay_s, accepted_++),
+          Transit{.from = port, .to = p, .piece = {piece.begin(), piece.end()}, .frames = frames});
 }
 
-std::optional<std::pair<std::size_t, Frame>> DelaySwitch::deliver(double now_s) {
-  while (!events_.empty() && events_.begin()->first.first <= now_s) {
-    auto node = events_.extract(events_.begin());
-    Event& event = node.mapped();
-    if (event.arrived) return std::pair(event.port, std::move(event.frame));
-    enqueue(node.key().first, std::move(event));
-  }
-  return std::nullopt;
+std::optional<std::pair<std::size_t, Piece>> DelaySwitch::deliver(double now_s) {
+  // Nothing that is yet to be accepted can overtake what is so close to its queue.
+  while (!travelling_.empty() && travelling_.begin()->first.first - shortest_way_s_ <= now_s)
+    enqueue_frame(travelling_.extract(travelling_.begin()));
+  if (arriving_.empty() || arriving_.begin()->first.first > now_s) return std::nullopt;
+  Transit arrived = std::move(arriving_.extract(arriving_.begin()).mapped());
+  return std::pair(arrived.to, std::move(arrived.piece));
 }
 
 double DelaySwitch::next_event_s() const {
-  return events_.empty() ? std::numeric_limits<double>::infinity() : events_.begin()->first.first;
+  double next_s = std::numeric_limits<double>::infinity();
+  for (const Transits* some : {&travelling_, &arriving_})
+    if (!some->empty()) next_s = std::min(next_s, some->begin()->first.first);
+  return next_s;
 }
 
-// Events are taken in the order of their own times, however late the caller is: lateness does not
+// Frames are taken in the order of their own times, however late the caller is: lateness does not
 // add up.
-void DelaySwitch::enqueue(double time_s, Event event) {
-  const SwitchPort& port = ports_[event.port];
-  double& free_s = clocks_[event.port].down_free_s;
+void DelaySwitch::enqueue_frame(Transits::node_type next) {
+  Transit& transit = next.mapped();
+  double& time_s = next.key().first;
+  const SwitchPort& port = ports_[transit.to];
+  const auto bytes_of = [&](std::size_t frame) {
+    return frame + 1 < transit.frames.count ? transit.frames.bytes : transit.frames.last_bytes;
+  };
+  const std::size_t bytes = bytes_of(transit.queued++);
+  double& free_s = clocks_[transit.to].down_free_s;
   const double start_s = std::max(time_s, free_s);
   const double queued_bytes = (start_s - time_s) * port.down_bit_per_s / 8;
-  if (queued_bytes + static_cast<double>(event.frame.size()) >
-      static_cast<double>(port.queue_bytes)) {
-    ++dropped_;
+  if (queued_bytes + static_cast<double>(bytes) > static_cast<double>(port.queue_bytes)) {
+    dropped_ += static_cast<std::int64_t>(transit.frames.count);
     return;
   }
-  free_s = start_s + transfer_s(event.frame.size(), port.down_bit_per_s);
-  event.arrived = true;
-  schedule(free_s, std::move(event));
-}
-
-void DelaySwitch::schedule(double time_s, Event event) {
-  events_.emplace(std::pair(time_s, scheduled_++), std::move(event));
+  free_s = start_s + transfer_s(bytes, port.down_bit_per_s);
+  const bool last = transit.queued == transit.frames.count;
+  time_s = last ? free_s
+                : time_s + transfer_s(bytes_of(transit.queued), ports_[transit.from].up_bit_per_s);
+  (last ? arriving_ : travelling_).insert(std::move(next));
 }
 
 void run_delay_switch(const std::vector<SwitchPort>& ports, const std::vector<int>& taps) {
@@ -100,13 +137,13 @@ void run_delay_switch(const std::vector<SwitchPort>& ports, const std::vector<in
   prctl(PR_SET_TIMERSLACK, 1);
   DelaySwitch model(ports);
   std::vector<pollfd> watched(taps.size());
-  Frame buffer(kLargestFrame);
+  Piece buffer(kLargestPiece_bytes);
   for (;;) {
     double now_s = clock_s();
-    while (auto frame = model.deliver(now_s + kEarly_s)) {
-      // A device that is down or full loses the frame, as a cable would.
+    while (const auto piece = model.deliver(now_s + kEarly_s)) {
+      // A device that is down or full loses the frames, as a cable would.
       [[maybe_unused]] const ssize_t written =
-          write(taps[frame->first], frame->second.data(), frame->second.size());
+          write(taps[piece->first], piece->second.data(), piece->second.size());
     }
     double wake_s = model.next_event_s();
     for (std::size_t p = 0; p < taps.size(); ++p) {
@@ -124,7 +161,7 @@ void run_delay_switch(const std::vector<SwitchPort>& ports, const std::vector<in
       while (model.ready_s(p) <= now_s) {
         const ssize_t n = read(taps[p], buffer.data(), buffer.size());
         if (n <= 0) break;
-        model.accept(p, Frame(buffer.begin(), buffer.begin() + n), now_s);
+        model.accept(p, std::span(buffer).first(static_cast<std::size_t>(n)), now_s);
       }
     }
   }

@@ -20,6 +20,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "algorithms/child_process.h"
@@ -180,11 +181,26 @@ std::string segment_limit(double bit_per_s, const std::string& device) {
 Descriptor make_tap() {
   Descriptor tap(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), "/dev/net/tun");
   ifreq request{};
-  request.ifr_flags = IFF_TAP | IFF_NO_PI;
+  request.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
   std::strcpy(request.ifr_name, NetLab::kInterface);
-  if (ioctl(tap.get(), TUNSETIFF, &request) != 0)
+  if (ioctl(tap.get(), TUNSETIFF, &request) != 0 ||
+      ioctl(tap.get(), TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4) != 0)
     throw LabUnavailable(with_reason("cannot make a TAP device"));
   return tap;
+}
+
+// How many frames TCP hands over at once: no more than the slowest port carries in a millisecond.
+// Pairs are acknowledged as single frames are, larger pieces only once, which leaves more of the
+// way back: for rates only at which the bridge's tbf would not cut them either.
+std::string piece_limit(const std::vector<SwitchPort>& ports) {
+  constexpr double kPairs_bit_per_s = 200e6, kMostFrames = 40, kFrame_bits = 8 * 1514;
+  double slowest_bit_per_s = std::numeric_limits<double>::infinity();
+  for (const SwitchPort& port : ports)
+    for (const double bit_per_s : {port.up_bit_per_s, port.down_bit_per_s})
+      if (bit_per_s > 0) slowest_bit_per_s = std::min(slowest_bit_per_s, bit_per_s);
+  const double most = slowest_bit_per_s <= kPairs_bit_per_s ? 2 : kMostFrames;
+  const double frames = std::clamp(1e-3 * slowest_bit_per_s / kFrame_bits, 1.0, most);
+  return "link set eth0 gso_max_segs " + std::to_string(static_cast<int>(frames)) + "\n";
 }
 
 pid_t start_switch(const std::vector<SwitchPort>& ports, const std::vector<Descriptor>& taps) {
@@ -362,11 +378,12 @@ void NetLab::make_bridge() {
 // tbf's bursts.
 void NetLab::make_switch() {
   std::vector<Descriptor> taps;
+  const std::string limit = piece_limit(ports_);
   for (std::size_t w = 0; w < ports_.size(); ++w) {
     const Visit visit(networks_[w]);
     taps.push_back(make_tap());
     run_batch("ip", "link set eth0 address " + text_of(mac_of_port(w)) + " txqueuelen 1000\n" +
-                        address_lines(w, ports_.size()));
+                        limit + address_lines(w, ports_.size()));
     if (ports_[w].up_bit_per_s > 0) run_batch("tc", shaping(ports_[w].up_bit_per_s, "eth0"));
   }
   switch_ = start_switch(ports_, taps);
