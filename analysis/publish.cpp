@@ -40,10 +40,10 @@ std::vector<Flag> publishing_flags() {
           {"quiet", "", "no progress and no warnings"}};
 }
 
-void check_publishable(const Arguments& arguments) {
+void check_publishable(const Arguments& arguments, bool here) {
   if (arguments.value("output") == "-")
     throw UsageError("--output - is no file; --json prints the report to standard output");
-  if (arguments.has("output")) check_writable(arguments.value("output"));
+  if (here && arguments.has("output")) check_writable(arguments.value("output"));
   if (arguments.has("wall-clock") && !arguments.has("json") && !arguments.has("output"))
     throw UsageError("--wall-clock adds to the JSON report; give --json or --output as well");
 }
@@ -52,12 +52,12 @@ Flag trace_flag() {
   return {"trace", "FILE", "write the timeline for Perfetto or chrome://tracing (one combination)"};
 }
 
-bool check_trace(const Arguments& arguments, std::size_t scenarios) {
+bool check_trace(const Arguments& arguments, std::size_t scenarios, bool here) {
   if (!arguments.has("trace")) return false;
   if (scenarios > 1)
     throw UsageError("--trace draws one run, but the lists give " + std::to_string(scenarios) +
                      " combinations");
-  check_writable(arguments.value("trace"));
+  if (here) check_writable(arguments.value("trace"));
   return true;
 }
 

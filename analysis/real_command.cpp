@@ -89,13 +89,13 @@ int run(const Arguments& arguments, const std::string& command_line, const Strea
   const std::vector<Scenario> scenarios = grid.points();
   if (options.cluster && (grid.has("bandwidth") || grid.has("latency")))
     throw UsageError("--bandwidth and --latency shape a network on this machine, not a cluster's");
-  check_publishable(arguments);
+  const bool leads = !options.cluster || options.cluster->rank == 0;
+  check_publishable(arguments, leads);
   check_files_differ(arguments, grid);
   Timeline timeline;
-  if (check_trace(arguments, scenarios.size())) options.timeline = &timeline;
+  if (check_trace(arguments, scenarios.size(), leads)) options.timeline = &timeline;
   std::optional<Study> study;
   {
-    const bool leads = !options.cluster || options.cluster->rank == 0;
     Progress progress(streams.err, leads && streams.err_is_terminal && !arguments.has("quiet"));
     study = run_all(scenarios, options, progress);
   }

@@ -308,23 +308,29 @@ int parse_number(const Environment& environment, const std::string& name, int le
 
 std::optional<ClusterRank> find_cluster_rank(const Environment& environment) {
   struct Launcher {
-    const char *name, *rank, *size, *local_rank;
+    const char *name, *mark, *rank, *size, *local_rank;
     std::vector<std::string> job;  // variables that together name the run
   };
-  const std::array<Launcher, 3> launchers{
-      {{"mpirun",
+  const std::vector<std::string> elastic{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"};
+  // The innermost first: srun or mpirun may have started torchrun, srun mpirun.  A batch script of
+  // Slurm's has a rank, though srun has not started it, but no step.
+  const std::array<Launcher, 4> launchers{
+      {{"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK", elastic},
+       {"mpirun",
+        "OMPI_COMM_WORLD_RANK",
         "OMPI_COMM_WORLD_RANK",
         "OMPI_COMM_WORLD_SIZE",
         "OMPI_COMM_WORLD_LOCAL_RANK",
         {"PMIX_NAMESPACE"}},
-       {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
-       {"torchrun",
-        "RANK",
-        "WORLD_SIZE",
-        "LOCAL_RANK",
-        {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}}}};
+       {"srun",
+        "SLURM_STEP_NUM_TASKS",
+        "SLURM_PROCID",
+        "SLURM_STEP_NUM_TASKS",
+        "SLURM_LOCALID",
+        {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+       {"torchrun", "RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", elastic}}};
   for (const Launcher& launcher : launchers) {
-    if (!environment(launcher.rank)) continue;
+    if (!environment(launcher.mark)) continue;
     ClusterRank found{.rank = parse_number(environment, launcher.rank, 0),
                       .size = parse_number(environment, launcher.size, 1),
                       .local_rank = parse_number(environment, launcher.local_rank, 0),

@@ -24,9 +24,9 @@ struct ClusterRank {
   std::string job = {};  ///< names this run among others in one rendezvous folder; may be empty
 };
 
-/// Looks for the variables of Open MPI's mpirun, srun and torchrun, in this order; nothing if none
-/// of them started this process.  Throws std::invalid_argument naming a variable that is missing
-/// or makes no sense.
+/// Looks for the variables of torchrun, Open MPI's mpirun and srun, in this order, which is from
+/// the innermost where one starts the other; nothing if none of them started this process.  Throws
+/// std::invalid_argument naming a variable that is missing or makes no sense.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 std::optional<ClusterRank> find_cluster_rank(const Environment& environment);
 /// The same with this process' environment.

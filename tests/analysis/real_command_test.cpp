@@ -52,7 +52,7 @@ const std::vector<Launcher> kLaunchers{
      {{"PMIX_NAMESPACE", "12345/1"}}},
     {"srun",
      "SLURM_PROCID",
-     "SLURM_NTASKS",
+     "SLURM_STEP_NUM_TASKS",
      "SLURM_LOCALID",
      {{"SLURM_JOB_ID", "41"}, {"SLURM_STEP_ID", "0"}}},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", {{"TORCHELASTIC_RUN_ID", "none"}}}};
@@ -160,6 +160,25 @@ TEST_CASE("On a cluster rank 0 alone reports, whichever launcher started it") {
   const auto report = nlohmann::json::parse(outcome.out);
   CHECK(report["results"][0]["platform"] == "cluster");
   CHECK(report["context"]["network_model"]["launcher"] == launcher.name);
+}
+
+TEST_CASE("A rank that reports nothing needs no folder for the report") {
+  const ScratchFolder folder;
+  const Words same{"--rendezvous", folder / "meeting", "--workers", "2"};
+  Words words = same;
+  for (const char* key : {"--output", "--trace"})
+    words.insert(words.end(), {key, std::string("/no/such/folder/on/this/host") + key});
+  const pid_t other = start_rank(1, 2, words, folder / "said-1");
+  REQUIRE(other > 0);
+  words = same;
+  for (const char* key : {"--output", "--trace"})
+    words.insert(words.end(), {key, folder / ("file" + std::string(key))});
+  const pid_t leader = start_rank(0, 2, words, folder / "said-0");
+  REQUIRE(leader > 0);
+  CHECK(exit_status(leader) == 0);
+  CHECK(exit_status(other) == 0);
+  CHECK(read_text(folder / "said-1").empty());
+  CHECK_FALSE(read_text(folder / "file--trace").empty());
 }
 
 TEST_CASE("When a cluster's rank is killed or stopped the others end in time, without a report") {

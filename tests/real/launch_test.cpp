@@ -464,7 +464,7 @@ TEST_CASE("The rank comes from the variables of mpirun, srun or torchrun") {
   CHECK(mpirun->launcher == "mpirun");
   CHECK(mpirun->job == "a-b");
   const auto srun = find_cluster_rank(environment({{"SLURM_PROCID", "2"},
-                                                   {"SLURM_NTASKS", "3"},
+                                                   {"SLURM_STEP_NUM_TASKS", "3"},
                                                    {"SLURM_LOCALID", "0"},
                                                    {"SLURM_JOB_ID", "41"},
                                                    {"SLURM_STEP_ID", "6"}}));
@@ -476,6 +476,31 @@ TEST_CASE("The rank comes from the variables of mpirun, srun or torchrun") {
   REQUIRE(torchrun);
   CHECK(torchrun->launcher == "torchrun");
   CHECK(torchrun->job.empty());
+}
+
+TEST_CASE("Workers of a torchrun that srun or mpirun started on each host have torchrun's ranks") {
+  for (const auto& [rank, size] : {std::pair("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+                                   std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")}) {
+    const auto found = find_cluster_rank(environment({{rank, "1"},
+                                                      {size, "2"},
+                                                      {"SLURM_LOCALID", "0"},
+                                                      {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                                      {"TORCHELASTIC_RUN_ID", "none"},
+                                                      {"RANK", "6"},
+                                                      {"WORLD_SIZE", "8"},
+                                                      {"LOCAL_RANK", "2"}}));
+    REQUIRE(found);
+    CHECK(found->launcher == "torchrun");
+    CHECK(found->rank == 6);
+    CHECK(found->size == 8);
+  }
+}
+
+TEST_CASE("A batch script of Slurm's, which srun has not started, is no rank of a cluster") {
+  CHECK_FALSE(find_cluster_rank(environment({{"SLURM_JOB_ID", "41"},
+                                             {"SLURM_NTASKS", "4"},
+                                             {"SLURM_PROCID", "0"},
+                                             {"SLURM_LOCALID", "0"}})));
 }
 
 TEST_CASE("Variables that are missing or make no sense are named") {
