@@ -46,8 +46,8 @@ int write_all(int file, const std::string& text) {
   return 0;
 }
 
-void write_directly(const std::string& path, const std::string& text) {
-  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+void write_directly(const std::string& path, const std::string& text, int flags = 0) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | flags);
   if (file < 0) fail(path, errno);
   const int error = write_all(file, text);
   close(file);
@@ -80,6 +80,10 @@ void write_file(const std::string& path, const std::string& text) {
   if (error != 0 && file >= 0) unlink(temporary.c_str());
   temporary_exists = false;
   if (error != 0) fail(path, error);
+}
+
+void append_to_file(const std::string& path, const std::string& text) {
+  write_directly(path, text, O_APPEND);
 }
 
 void check_writable(const std::string& path) {

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "analysis/svg_plot.h"
 #include "analysis/table.h"
 #include "analysis/text.h"
 #include "analysis/units.h"
@@ -34,9 +35,20 @@ std::string percent(double share) {
   return text.str();
 }
 
+// In three digits if they say it all: cases are told apart by it.
+std::string exactly(double value, std::string (*rounded)(double), std::string (*exact)(double)) {
+  std::ostringstream digits;
+  digits << std::setprecision(3) << value;
+  return std::stod(digits.str()) == value ? rounded(value) : exact(value);
+}
+
 std::string network_text(const Scenario& s) {
-  return (s.bandwidth_bit_per_s ? format_bandwidth(*s.bandwidth_bit_per_s) : "unlimited") +
-         (s.latency_s.value_or(0) > 0 ? ", " + format_time(2 * *s.latency_s) : "");
+  std::string text = s.bandwidth_bit_per_s
+                         ? exactly(*s.bandwidth_bit_per_s, format_bandwidth, write_bandwidth)
+                         : "unlimited";
+  if (s.latency_s.value_or(0) > 0)
+    text += ", " + exactly(2 * *s.latency_s, format_time, write_time);
+  return text;
 }
 
 // The pairs of a cell whose measured order is clear; appends those predicted wrongly.
@@ -57,8 +69,12 @@ bool check_order(const std::string& cell,
 }  // namespace
 
 std::string cell_key(const Scenario& s) {
-  return s.model.name + ", batch " + std::to_string(s.batch_size) + ", " +
-         std::to_string(s.workers) + " workers, " + network_text(s);
+  const Scenario usual;
+  std::string key = s.model.name + ", batch " + std::to_string(s.batch_size) + ", " +
+                    std::to_string(s.workers) + " workers, " + network_text(s);
+  if (s.dataset != usual.dataset) key.append(", ").append(s.dataset);
+  if (s.seed != usual.seed) key.append(", seed ").append(std::to_string(s.seed));
+  return key;
 }
 
 std::string case_key(const Scenario& s) { return cell_key(s) + ", " + s.algorithm.text(); }
@@ -164,7 +180,7 @@ std::string validation_table(const std::vector<ValidationCase>& cases, double un
 namespace {
 
 // Decades that hold every time.
-struct Axis {
+struct LogAxis {
   double low = 1e300, high = 0;
   static constexpr double kMargin = 60, kLength = 560;
 
@@ -183,12 +199,12 @@ std::string colour(std::size_t i, std::size_t n) {
   return "hsl(" + std::to_string(360 * i / std::max<std::size_t>(n, 1)) + ",70%,42%)";
 }
 
-void draw_line(std::ostream& svg, const Axis& axis, double factor, const char* style) {
+void draw_line(std::ostream& svg, const LogAxis& axis, double factor, const char* style) {
   svg << "<line x1=\"" << axis.x(axis.low) << "\" y1=\"" << axis.y(axis.low * factor) << "\" x2=\""
       << axis.x(axis.high) << "\" y2=\"" << axis.y(axis.high * factor) << "\" " << style << "/>\n";
 }
 
-void draw_axes(std::ostream& svg, const Axis& axis) {
+void draw_axes(std::ostream& svg, const LogAxis& axis) {
   const double bottom = axis.y(axis.low), left = axis.x(axis.low);
   for (double decade = axis.low; decade <= axis.high * 1.001; decade *= 10) {
     svg << "<text x=\"" << axis.x(decade) << "\" y=\"" << bottom + 16
@@ -196,11 +212,11 @@ void draw_axes(std::ostream& svg, const Axis& axis) {
         << "<text x=\"" << left - 6 << "\" y=\"" << axis.y(decade) + 4 << "\" text-anchor=\"end\">"
         << format_time(decade) << "</text>\n";
   }
-  svg << "<text x=\"" << left + Axis::kLength / 2 << "\" y=\"" << bottom + 34
+  svg << "<text x=\"" << left + LogAxis::kLength / 2 << "\" y=\"" << bottom + 34
       << "\" text-anchor=\"middle\">measured time of a batch</text>\n<text x=\"" << left
       << "\" y=\"18\">predicted; band: 10 %</text>\n<rect x=\"" << left << "\" y=\""
-      << axis.y(axis.high) << "\" width=\"" << Axis::kLength << "\" height=\"" << Axis::kLength
-      << "\" fill=\"none\" stroke=\"#888\"/>\n";
+      << axis.y(axis.high) << "\" width=\"" << LogAxis::kLength << "\" height=\""
+      << LogAxis::kLength << "\" fill=\"none\" stroke=\"#888\"/>\n";
   draw_line(svg, axis, 1, "stroke=\"#444\"");
   for (const double factor : {0.9, 1.1})
     draw_line(svg, axis, factor, "stroke=\"#bbb\" stroke-dasharray=\"4 3\"");
@@ -209,7 +225,7 @@ void draw_axes(std::ostream& svg, const Axis& axis) {
 }  // namespace
 
 std::string validation_svg(const std::vector<ValidationCase>& cases, double uncertainty) {
-  Axis axis;
+  LogAxis axis;
   std::vector<std::string> algorithms;
   for (const ValidationCase& one : cases) {
     const Verdict v = judge(one, uncertainty);
@@ -231,13 +247,13 @@ std::string validation_svg(const std::vector<ValidationCase>& cases, double unce
         algorithms.begin());
     svg << "<circle cx=\"" << axis.x(v.measured_s) << "\" cy=\"" << axis.y(v.predicted_s)
         << "\" r=\"3.5\" fill-opacity=\"0.7\" fill=\"" << colour(kind, algorithms.size())
-        << "\"><title>" << case_key(one.scenario) << ": " << format_time(v.measured_s)
+        << "\"><title>" << escape(case_key(one.scenario)) << ": " << format_time(v.measured_s)
         << " measured, " << format_time(v.predicted_s) << " predicted</title></circle>\n";
   }
   for (std::size_t i = 0; i < algorithms.size(); ++i)
     svg << "<circle cx=\"650\" cy=\"" << 50 + 20 * i << "\" r=\"5\" fill=\""
         << colour(i, algorithms.size()) << "\"/><text x=\"662\" y=\"" << 54 + 20 * i << "\">"
-        << algorithms[i] << "</text>\n";
+        << escape(algorithms[i]) << "</text>\n";
   svg << "</svg>\n";
   return svg.str();
 }

@@ -17,7 +17,8 @@ struct ValidationCase {
   std::vector<double> predicted_s;
 };
 
-/// What identifies a case: model, batch size, workers, bandwidth, delay and algorithm.
+/// What identifies a case: model, batch size, workers, bandwidth, delay, algorithm, and the data
+/// set and seed where they are not the usual ones.
 std::string case_key(const Scenario& scenario);
 /// The same without the algorithm: cases whose order matters.
 std::string cell_key(const Scenario& scenario);

@@ -1,13 +1,8 @@
 // `gradwire validate`: every case for real in the network lab and predicted, in turns, and how far
 // the two are apart.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -42,7 +37,7 @@ constexpr double kRun_s = 2.5;      // what the batches of one run may take
 constexpr double kSlowBatch_s = 3;  // run once, and one batch only
 constexpr double kTimeout_s = 60;   // of a message, and ten times a batch
 
-// The results so far; each run is added in one piece.
+// The results so far; each run is added as a line.
 class Results {
  public:
   Results(std::string path, const std::string& header) : path_(std::move(path)) {
@@ -59,13 +54,7 @@ class Results {
   }
 
   void add(const ValidationRun& run) {
-    const std::string line = to_line(run);
-    const int file = open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-    const bool written =
-        file >= 0 && write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-    const int error = errno;
-    if (file >= 0) close(file);
-    if (!written) throw std::runtime_error("cannot write " + path_ + ": " + std::strerror(error));
+    append_to_file(path_, to_line(run));
     runs_.push_back(run);
   }
 

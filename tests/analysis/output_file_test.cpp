@@ -1,6 +1,12 @@
 #include "analysis/output_file.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <cerrno>
+#include <csignal>
 #include <stdexcept>
 
 #include "tests/scratch.h"
@@ -39,6 +45,30 @@ TEST_CASE("a full device is an error that names it, and stays a device") {
   CHECK_THROWS_WITH(write_file("/dev/full", "text"),
                     "cannot write /dev/full: No space left on device");
   CHECK(fs::is_character_file("/dev/full"));
+}
+
+TEST_CASE("a line of which only the beginning fits says why, not \"Success\"") {
+  const ScratchFile file("results", "header\n");
+  append_to_file(file.path(), "whole\n");
+  CHECK(read_text(file.path()) == "header\nwhole\n");
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {  // a short write first, then the error
+    const rlimit limit{20, 20};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    errno = 0;
+    try {
+      append_to_file(file.path(), "does not fit\n");
+    } catch (const std::runtime_error& error) {
+      _exit(std::string(error.what()).ends_with("File too large") ? 0 : 1);
+    }
+    _exit(2);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(read_text(file.path()) == "header\nwhole\ndoes no");
 }
 
 TEST_CASE("a file that cannot be put in place leaves nothing behind") {

@@ -1,6 +1,7 @@
 #include "analysis/validate.h"
 
 #include <catch2/catch.hpp>
+#include <set>
 
 using namespace gradwire;
 using Catch::Matchers::Contains;
@@ -82,6 +83,25 @@ TEST_CASE("Every case of the matrix has a key of its own", "[validate]") {
   CHECK(std::adjacent_find(keys.begin(), keys.end()) == keys.end());
 }
 
+TEST_CASE("Cases of another rate, delay, data set or seed are no results of this one",
+          "[validate]") {
+  const Scenario usual = make_case("dsgd", {1}, {1}).scenario;
+  CHECK(case_key(usual) == usual.model.name + ", batch 64, 2 workers, 100 Mbit/s, dsgd");
+  const auto changed = [&](const auto& change) {
+    Scenario other = usual;
+    change(other);
+    return case_key(other);
+  };
+  const std::vector<std::string> keys{case_key(usual),
+                                      changed([](Scenario& s) { s.bandwidth_bit_per_s = 100.2e6; }),
+                                      changed([](Scenario& s) { s.bandwidth_bit_per_s = 100.3e6; }),
+                                      changed([](Scenario& s) { s.latency_s = 5e-3; }),
+                                      changed([](Scenario& s) { s.latency_s = 5.0001e-3; }),
+                                      changed([](Scenario& s) { s.dataset = "synthetic:100x10"; }),
+                                      changed([](Scenario& s) { s.seed = 7; })};
+  CHECK(std::set<std::string>(keys.begin(), keys.end()).size() == keys.size());
+}
+
 TEST_CASE("The plot has a mark for each case and no undefined number", "[validate]") {
   const auto marks = [](const std::string& svg) {
     std::size_t n = 0;
@@ -94,5 +114,8 @@ TEST_CASE("The plot has a mark for each case and no undefined number", "[validat
   CHECK(marks(svg) == 2);
   CHECK(svg.find("nan") == std::string::npos);
   CHECK(marks(validation_svg({}, 0)) == 0);
+  ValidationCase file = cases[0];
+  file.scenario.model.name = "table:<a&b>.json";
+  CHECK_THAT(validation_svg({file}, 0), Contains("table:&lt;a&amp;b&gt;.json"));
   CHECK(validation_svg({cases[0]}, 0).find("nan") == std::string::npos);  // one decade at most
 }
