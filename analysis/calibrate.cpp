@@ -25,24 +25,46 @@ ByteCost byte_cost(const Stream& stream, double bit_per_s) {
           .receive_s = stream.receive_cpu_s / stream.bytes};
 }
 
-// What bytes cost at each rate is for streams to say.  Of what short messages cost, both ends do a
-// part while the message is on its way or has arrived: their one-way time says how much is not.
-void fit_messages(const CalibrationSamples& samples, Calibration& c) {
-  std::vector<double> bytes, cpu_s, one_way_s;
-  for (const PingPong& p : samples.messages) {
+// Of a message without bytes.
+double one_way_s(const LaneSamples& lane) {
+  std::vector<double> bytes, times_s, short_s;
+  for (const PingPong& p : lane.messages) {
     bytes.push_back(p.bytes);
-    cpu_s.push_back(p.cpu_s);
+    times_s.push_back(median(p.one_way_s));
   }
-  const Line line = fit_line(bytes, cpu_s);
-  for (const PingPong& p : samples.messages)
-    if (p.bytes <= kShort_bytes) one_way_s.push_back(median(p.one_way_s) - line.slope * p.bytes);
-  const double in_the_way_s = std::clamp(median(one_way_s), 0.0, line.intercept);
-  c.latency_s = std::max(0.0, median(one_way_s) - line.intercept);
-  c.background_s = (line.intercept - in_the_way_s) / 2;
+  const double slope = fit_line(bytes, times_s).slope;
+  for (const PingPong& p : lane.messages)
+    if (p.bytes <= kShort_bytes) short_s.push_back(median(p.one_way_s) - slope * p.bytes);
+  return median(short_s);
+}
+
+// Of both ends together, one among others.
+double message_cpu_s(const LaneSamples& lane) {
+  constexpr int kMore = LaneSamples::kLongBurst - LaneSamples::kShortBurst;
+  return std::max(0.0, median(lane.long_burst_cpu_s) - median(lane.short_burst_cpu_s)) / kMore;
+}
+
+// Of what a short message costs, both ends do a part while it is on its way or has arrived: its
+// one-way time says how much is not.
+MessageCost message_cost(const LaneSamples& lane, double sender_share) {
+  const double all_s = message_cpu_s(lane);
+  const double in_the_way_s = std::min(one_way_s(lane), all_s);
+  return {
+      .send_s = in_the_way_s * sender_share,
+      .receive_s = in_the_way_s * (1 - sender_share),
+      .background_s = (all_s - in_the_way_s) / 2,
+      .burst_s = std::max(0.0, median(lane.short_burst_cpu_s) - LaneSamples::kShortBurst * all_s)};
+}
+
+// What bytes cost at each rate is for streams to say.
+void fit_messages(const CalibrationSamples& samples, Calibration& c) {
   const Stream& shortest = samples.streams.front();
   const double both_s = shortest.send_cpu_s + shortest.receive_cpu_s;
-  c.send_s = in_the_way_s * (both_s > 0 ? shortest.send_cpu_s / both_s : 0.5);
-  c.receive_s = in_the_way_s - c.send_s;
+  const double sender_share = both_s > 0 ? shortest.send_cpu_s / both_s : 0.5;
+  std::transform(samples.lanes.begin(), samples.lanes.end(), c.message_costs.begin(),
+                 [&](const LaneSamples& lane) { return message_cost(lane, sender_share); });
+  const LaneSamples& main = samples.lanes.front();
+  c.latency_s = std::max(0.0, one_way_s(main) - message_cpu_s(main));
   for (const ShapedSamples& s : samples.shaped)
     c.byte_costs.push_back(byte_cost(s.one_way, s.bit_per_s));
   const Stream& longest = samples.streams.back();
@@ -67,7 +89,9 @@ void fit_shares(const CalibrationSamples& samples, Calibration& c) {
 // The times of the model for what was measured: an idle machine with at least two cores.
 double predicted_one_way_s(const Calibration& c, double bytes) {
   const ByteCost& cost = c.byte_costs.back();
-  return c.latency_s + c.send_s + c.receive_s + bytes * std::max(cost.send_s, cost.receive_s);
+  const MessageCost& message = c.message_costs.front();
+  return c.latency_s + message.send_s + message.receive_s +
+         bytes * std::max(cost.send_s, cost.receive_s);
 }
 
 ordered_json residuals(const std::vector<double>& predicted, const std::vector<double>& measured) {
@@ -82,10 +106,17 @@ ordered_json residuals(const std::vector<double>& predicted, const std::vector<d
 
 ordered_json fits_json(const CalibrationSamples& samples, const Calibration& c) {
   std::vector<double> cpu_s, cpu_fit_s, one_way_s, one_way_fit_s;
-  for (const PingPong& p : samples.messages) {
-    cpu_s.push_back(p.cpu_s);
-    cpu_fit_s.push_back(c.send_s + c.receive_s + 2 * c.background_s +
-                        p.bytes * (c.byte_costs.back().send_s + c.byte_costs.back().receive_s));
+  for (std::size_t lane = 0; lane < samples.lanes.size(); ++lane) {
+    const MessageCost& cost = c.message_costs[lane];
+    const double message_s = cost.send_s + cost.receive_s + 2 * cost.background_s;
+    const auto add = [&](const std::vector<double>& each_s, int messages) {
+      cpu_s.insert(cpu_s.end(), each_s.begin(), each_s.end());
+      cpu_fit_s.resize(cpu_s.size(), cost.burst_s + messages * message_s);
+    };
+    add(samples.lanes[lane].short_burst_cpu_s, LaneSamples::kShortBurst);
+    add(samples.lanes[lane].long_burst_cpu_s, LaneSamples::kLongBurst);
+  }
+  for (const PingPong& p : samples.lanes.front().messages) {
     one_way_s.push_back(median(p.one_way_s));
     one_way_fit_s.push_back(predicted_one_way_s(c, p.bytes));
   }
@@ -114,9 +145,17 @@ ordered_json to_json(const Stream& s) {
 
 ordered_json samples_json(const CalibrationSamples& samples) {
   ordered_json all = ordered_json::object();
-  for (const PingPong& p : samples.messages)
-    all["messages"].push_back(
-        {{"message_bytes", p.bytes}, {"cpu_s", p.cpu_s}, {"one_way_s", p.one_way_s}});
+  for (const LaneSamples& lane : samples.lanes) {
+    ordered_json messages = ordered_json::array();
+    for (const PingPong& p : lane.messages)
+      messages.push_back(
+          {{"message_bytes", p.bytes}, {"cpu_s", p.cpu_s}, {"one_way_s", p.one_way_s}});
+    all["lanes"].push_back({{"messages", std::move(messages)},
+                            {"short_burst_messages", LaneSamples::kShortBurst},
+                            {"short_burst_cpu_s", lane.short_burst_cpu_s},
+                            {"long_burst_messages", LaneSamples::kLongBurst},
+                            {"long_burst_cpu_s", lane.long_burst_cpu_s}});
+  }
   for (const Stream& s : samples.streams) all["streams"].push_back(to_json(s));
   for (const ShapedSamples& s : samples.shaped)
     all["shaped_streams"].push_back({{"port_bit_per_s", s.bit_per_s},
@@ -131,7 +170,8 @@ ordered_json samples_json(const CalibrationSamples& samples) {
                       {"arrival_posted_together_s", d->arrival_posted_together_s},
                       {"short_message_one_way_s", d->short_message.one_way_s},
                       {"sent_bytes", d->sent_bytes},
-                      {"send_wait_s", d->send_wait_s}};
+                      {"send_wait_s", d->send_wait_s},
+                      {"queue_s", d->queue_s}};
   all["product_flop_per_s"] = samples.compute.product_flop_per_s;
   all["memory_byte_per_s"] = samples.compute.memory_byte_per_s;
   all["iteration_flop_per_s"] = samples.compute.iteration_flop_per_s;
@@ -165,8 +205,9 @@ Calibration fit(const CalibrationSamples& samples) {
     c.rendezvous = median(d->arrival_posted_together_s) > 1.5 * median(d->arrival_posted_early_s);
     c.send_buffer_bytes =
         std::max(0.0, d->sent_bytes - d->send_wait_s * d->bit_per_s / 8 * c.payload_share);
+    c.queue_bytes = std::max(0.0, d->queue_s * d->bit_per_s / 8);
     c.switch_s = std::max(0.0, median(d->short_message.one_way_s) - d->one_way_s - c.latency_s -
-                                   c.send_s - c.receive_s);
+                                   c.message_costs[0].send_s - c.message_costs[0].receive_s);
   }
   c.token_buckets = samples.token_buckets;
   c.flop_per_s = median(samples.compute.product_flop_per_s);

@@ -2,6 +2,7 @@
 #pragma once
 #ifdef GRADWIRE_WITH_GLOO
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -26,6 +27,14 @@ struct DelayedSamples {
   PingPong short_message;  ///< one delay each way, receives being posted before
   double sent_bytes = 0;
   double send_wait_s = 0;  ///< until the sender of so many bytes may go on
+  double queue_s = 0;      ///< what a short message waits behind another connection's stream
+};
+
+/// Messages on a lane of its own thread and scheduling.
+struct LaneSamples {
+  static constexpr int kShortBurst = 4, kLongBurst = 12;  // messages
+  std::vector<PingPong> messages;  ///< over a network without limits of its own
+  std::vector<double> short_burst_cpu_s, long_burst_cpu_s;  ///< where workers crowd all cores
 };
 
 struct CalibrationSamples {
@@ -33,8 +42,8 @@ struct CalibrationSamples {
   int cores = 1;
   bool one_machine = false;
   bool pinned = false;
-  std::vector<PingPong> messages;  ///< over a network without limits of its own
-  std::vector<Stream> streams;     ///< likewise, one way
+  std::array<LaneSamples, 2> lanes;  ///< main, second
+  std::vector<Stream> streams;       ///< one way, over a network without limits of its own
   std::vector<ShapedSamples> shaped;
   std::optional<DelayedSamples> delayed;
   std::vector<TokenBucket> token_buckets;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <thread>
 
 #include "analysis/calibrate.h"
@@ -32,6 +33,7 @@ namespace {
 constexpr double kShaped_bit_per_s[] = {50e6, 200e6, 250e6, 700e6};
 constexpr double kDelayed_bit_per_s = 50e6, kCableDelay_s = 5e-3;
 constexpr std::size_t kSizes[] = {64, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
+constexpr std::size_t kShortSizes = 3;  // of them, all latency
 constexpr std::size_t kStreamSizes[] = {4096, 1048576};
 
 std::string pack(const Stream& s) {
@@ -56,10 +58,11 @@ auto undisturbed(const Measure& measure) {
 using Measure = std::function<std::string(Communicator& comm)>;
 std::optional<std::string> run_measurement(int workers, const RealOptions& options,
                                            const Measure& measure) {
-  const auto all = undisturbed([&] {
+  const auto run = [&] {
     return run_on_mesh(workers, {{"command", "calibrate"}}, options,
                        [&](const Mesh& mesh) { return measure(*mesh.comm); });
-  });
+  };
+  const auto all = options.cluster ? run() : undisturbed(run);  // processes there decide alone
   return all.empty() ? std::nullopt : std::optional(all.front());
 }
 
@@ -95,32 +98,78 @@ class Networks {
   std::string obstacle_;
 };
 
-// Returns whether this process is the one that has the result.
+void on_lane(Communicator& comm, std::size_t lane,
+             const std::function<void(Communicator&)>& measure) {
+  if (lane == 0) return measure(comm);
+  comm.start(measure);
+  comm.finish();
+}
+
+std::span<const std::size_t> sizes_on(std::size_t lane) {
+  return std::span(kSizes).first(lane == 0 ? std::size(kSizes) : kShortSizes);
+}
+
+constexpr int kBurstTimes = 3;
+
+void put_bursts(Communicator& comm, ByteWriter& out) {
+  for (const bool second_lane : {false, true})
+    for (const int messages : {LaneSamples::kShortBurst, LaneSamples::kLongBurst})
+      out.put(measure_burst(comm, second_lane, messages));
+}
+
+void take_bursts(ByteReader& in, CalibrationSamples& samples) {
+  for (LaneSamples& lane : samples.lanes)
+    for (auto* each_s : {&lane.short_burst_cpu_s, &lane.long_burst_cpu_s})
+      each_s->push_back(in.get<double>());
+}
+
+// A cluster's processes meet once, for bursts too.  Returns whether this process is the one that
+// has the result.
 bool sample_messages(const RealOptions& options, int workers, CalibrationSamples& samples) {
-  const auto bytes = run_measurement(workers, options, [](Communicator& comm) {
+  const int bursts = options.cluster ? kBurstTimes : 0;
+  const auto bytes = run_measurement(workers, options, [&](Communicator& comm) {
     ByteWriter out;
-    for (const std::size_t size : kSizes) {
-      constexpr double kMost_bytes = 64 << 20;
-      const int times =
-          static_cast<int>(std::clamp(kMost_bytes / static_cast<double>(size), 20.0, 400.0));
-      const PingPong p = measure_ping_pong(comm, size, times);
-      out.put_array(p.one_way_s);
-      out.put(p.cpu_s);
-    }
+    for (std::size_t lane = 0; lane < 2; ++lane)
+      for (const std::size_t size : sizes_on(lane)) {
+        constexpr double kMost_bytes = 64 << 20;
+        const int times =
+            static_cast<int>(std::clamp(kMost_bytes / static_cast<double>(size), 20.0, 400.0));
+        on_lane(comm, lane, [&](Communicator& on) {
+          const PingPong p = measure_ping_pong(on, size, times);
+          out.put_array(p.one_way_s);
+          out.put(p.cpu_s);
+        });
+      }
     for (const std::size_t size : kStreamSizes)
       out.put(measure_stream(comm, StreamPattern::kOneWay, size, size > 65536 ? 300 : 3000));
+    for (int time = 0; time < bursts; ++time) put_bursts(comm, out);
     return out.take();
   });
   if (!bytes) return false;
   ByteReader in(*bytes);
-  for (const std::size_t size : kSizes) {
-    PingPong p{.bytes = static_cast<double>(size), .one_way_s = in.get_array<double>()};
-    p.cpu_s = in.get<double>();
-    samples.messages.push_back(std::move(p));
-  }
+  for (std::size_t lane = 0; lane < 2; ++lane)
+    for (const std::size_t size : sizes_on(lane)) {
+      PingPong p{.bytes = static_cast<double>(size), .one_way_s = in.get_array<double>()};
+      p.cpu_s = in.get<double>();
+      samples.lanes[lane].messages.push_back(std::move(p));
+    }
   for ([[maybe_unused]] const std::size_t size : kStreamSizes)
     samples.streams.push_back(in.get<Stream>());
+  for (int time = 0; time < bursts; ++time) take_bursts(in, samples);
   return true;
+}
+
+// Bursts of short messages, each time by new processes.
+void sample_bursts(const RealOptions& options, int workers, CalibrationSamples& samples) {
+  for (int time = 0; time < kBurstTimes; ++time) {
+    const auto bytes = run_measurement(workers, options, [](Communicator& comm) {
+      ByteWriter out;
+      put_bursts(comm, out);
+      return out.take();
+    });
+    ByteReader in(*bytes);
+    take_bursts(in, samples);
+  }
 }
 
 Stream sample_stream(const RealOptions& options, int workers, StreamPattern pattern,
@@ -166,6 +215,13 @@ DelayedSamples sample_delayed(Networks& networks) {
   d.arrival_posted_early_s = in.get_array<double>();
   d.arrival_posted_together_s = in.get_array<double>();
   d.send_wait_s = in.get<double>();
+  networks.open(3, kDelayed_bit_per_s, kCableDelay_s);
+  const auto queue = run_measurement(3, networks.options(), [&](Communicator& comm) {
+    ByteWriter out;
+    out.put(measure_queue(comm, 32));
+    return out.take();
+  });
+  d.queue_s = ByteReader(*queue).get<double>();
   return d;
 }
 
@@ -181,6 +237,8 @@ std::optional<CalibrationSamples> sample(const RealOptions& options, Progress& p
   progress.update("single messages", 0);
   const int workers = options.cluster ? options.cluster->size : 2;
   if (!sample_messages(networks.options(), workers, samples)) return std::nullopt;
+  if (networks.has_lab()) networks.open(2 * samples.cores, 0, 0);
+  if (!options.cluster) sample_bursts(networks.options(), 2 * samples.cores, samples);
   if (networks.has_lab()) {
     double done = 0.2;
     for (const double bit_per_s : kShaped_bit_per_s) {

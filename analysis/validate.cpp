@@ -263,8 +263,8 @@ std::vector<Scenario> validation_matrix() {
   const auto add = [&](int workers, double bit_per_s, double one_way_s) {
     for (const char* model : {"mlp-wide", "mlp-mnist"})
       for (const char* algorithm :
-           {"dsgd", "dsgd:exchange=allgather", "dad", "rank-dad", "rank-dad:exchange=star",
-            "powersgd", "top-columns", "top-k", "micro", "sgp"}) {
+           {"dsgd", "dsgd:exchange=allgather", "dsgd:exchange=gloo", "dad", "rank-dad",
+            "rank-dad:exchange=star", "powersgd", "top-columns", "top-k", "micro", "sgp"}) {
         Scenario s;
         s.model.name = model;
         s.algorithm = parse_algorithm_spec(algorithm);

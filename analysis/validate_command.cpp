@@ -256,6 +256,7 @@ int run(const Arguments& arguments, const std::string& command_line, const Strea
                                   {"calibrated_on", calibrated_on(known)},
                                   {"prediction_uncertainty", known.uncertainty}};
     report.update(validation_json(finished, known.uncertainty));
+    report["warnings"] = warnings;
     report["versions"] = versions();
     write_file(arguments.value("output"), dump(report));
   }

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "algorithms/report.h"
 #include "algorithms/serial.h"
 #include "algorithms/spi.h"
 #include "models/model.h"
@@ -188,6 +189,46 @@ PingPong measure_ping_pong(Communicator& comm, std::size_t bytes, int round_trip
   return found;
 }
 
+double measure_burst(Communicator& comm, bool second_lane, int messages) {
+  constexpr int kBursts = 300;
+  constexpr Index kFeatures = 1500, kOutputs = 256;  // more than fits into the nearest caches
+  const auto model =
+      make_model({.name = "mlp:1500-256"}, {.features = kFeatures, .classes = kOutputs}, 1);
+  const Batch batch{random_matrix(kRows, kFeatures), std::vector<int>(kRows, 1)};
+  const auto compute = [&] { model->forward(batch); };
+  const int next = (comm.rank() + 1) % comm.size();
+  const int previous = (comm.rank() + comm.size() - 1) % comm.size();
+  const Bytes outgoing(1024);
+  std::array<Bytes, 2> incoming{outgoing, outgoing};
+  const auto burst = [&](Communicator& lane) {
+    Request posted = lane.irecv(previous, incoming[0]);
+    for (int i = 1; i <= messages; ++i) {
+      const Request received = posted;
+      if (i < messages) posted = lane.irecv(previous, incoming[static_cast<std::size_t>(i % 2)]);
+      const Request sent = lane.isend(next, outgoing);
+      lane.wait(received);
+      lane.wait(sent);
+    }
+  };
+  const auto cpu_s = [&](int times, const std::function<void()>& work) {
+    const double start_s = process_cpu_s();
+    for (int i = 0; i < times; ++i) work();
+    return (process_cpu_s() - start_s) / times;
+  };
+  const auto both = [&] {
+    if (second_lane) comm.start(burst);
+    compute();
+    if (second_lane) return comm.finish();
+    burst(comm);
+  };
+  cpu_s(10, both);
+  const double compute_s = cpu_s(kBursts, compute);
+  exchange(comm, 0);
+  double sum_s = 0;
+  for (const double both_s : exchange(comm, cpu_s(kBursts, both) - compute_s)) sum_s += both_s;
+  return sum_s / comm.size();
+}
+
 Stream measure_stream(Communicator& comm, StreamPattern pattern, std::size_t bytes, int messages) {
   const std::vector<Flow> all = flows(pattern, comm.size());
   const auto count = [&](int Flow::*end) {
@@ -251,6 +292,37 @@ double measure_send_wait(Communicator& comm, std::size_t bytes) {
     comm.recv(0, message);
   }
   return exchange(comm, waited_s)[0];
+}
+
+double measure_queue(Communicator& comm, int messages) {
+  constexpr std::size_t kBytes = 1 << 18;
+  constexpr auto kPause = std::chrono::milliseconds(10);
+  const auto round_trip_s = [&] {
+    std::vector<double> times_s;
+    Bytes message(64);
+    for (int i = 0; i < messages && comm.rank() != 1; ++i) {
+      const double start_s = comm.now_s();
+      if (comm.rank() == 0) {
+        const Request answer = comm.irecv(2, message);
+        comm.send(2, Bytes(message.size()));
+        comm.wait(answer);
+        times_s.push_back(comm.now_s() - start_s);
+        std::this_thread::sleep_for(kPause);
+      } else {
+        comm.recv(0, message);
+        comm.send(0, message);
+      }
+    }
+    return summarize(times_s).median;
+  };
+  exchange(comm, 0);
+  const double idle_s = round_trip_s();
+  exchange(comm, 0);
+  if (comm.rank() < 2)
+    comm.start([&](Communicator& lane) { run_flows(lane, {{0, 1}}, kBytes, messages); });
+  const double loaded_s = round_trip_s();
+  comm.finish();
+  return exchange(comm, loaded_s - idle_s)[0];
 }
 
 ComputeRates measure_compute(int cores) {

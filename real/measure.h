@@ -30,12 +30,19 @@ enum class StreamPattern : std::uint8_t { kOneWay, kBothWays, kFanOut, kFanIn };
 
 /// Each is called by all workers of the communicator; the result is worker 0's.
 PingPong measure_ping_pong(Communicator& comm, std::size_t bytes, int round_trips);
+/// Processor time beside the mathematics of one burst of short messages, both ends together, where
+/// all workers compute and pass so many round a ring in turns: between mathematics on the main
+/// lane, meanwhile on the second.
+double measure_burst(Communicator& comm, bool second_lane, int messages);
 Stream measure_stream(Communicator& comm, StreamPattern pattern, std::size_t bytes, int messages);
 /// From the sending of a short message by worker 0 to its arrival at worker 1, whose receive is
 /// posted `early_s` before that (0: at the same moment); both on one clock.
 std::vector<double> measure_arrival(Communicator& comm, double early_s, int times);
 /// How long worker 0 waits until it may go on with a message for worker 1.
 double measure_send_wait(Communicator& comm, std::size_t bytes);
+/// How much longer short messages to and fro between workers 0 and 2 take while worker 0 sends
+/// worker 1 so many of 256 KiB, median; one for each of those.
+double measure_queue(Communicator& comm, int messages);
 
 /// Rates of one core while all cores do the same.
 struct ComputeRates {

@@ -267,7 +267,7 @@ double receive_stream(const Descriptor& peer, double stream_s) {
     const ssize_t n = recv(peer.get(), buffer.data(), buffer.size(), 0);
     if (n <= 0) break;
     const double now_s = seconds_since(start);
-    if (now_s > stream_s) continue;
+    if (now_s > stream_s) break;
     if (from_s > 0) bytes += static_cast<double>(n);
     if (from_s == 0 && now_s > stream_s / 2) from_s = now_s;
     to_s = now_s;
@@ -403,7 +403,9 @@ LabCheck NetLab::check(int from, int to) const {
   const double up = sender.up_bit_per_s, down = receiver.down_bit_per_s;
   const double slower = up > 0 && down > 0 ? std::min(up, down) : std::max(up, down);
   found.expected_goodput_bit_per_s = slower * 1448 / 1514;
-  const double stream_s = 0.4 + 20 * found.expected_round_trip_s;
+  constexpr double kBits = 8e5, kMost_s = 10;  // some dozen frames, as far as there is time
+  const double stream_s =
+      0.4 + 20 * found.expected_round_trip_s + (slower > 0 ? std::min(kMost_s, kBits / slower) : 0);
   const auto measured = run_workers(2, 1, [&](int end) {
     enter(end == 0 ? from : to);
     const auto receiving = static_cast<std::size_t>(to);

@@ -63,9 +63,17 @@ Calibration from_json(const ordered_json& file) {
   c.acknowledgement_share = number(p, "acknowledgement_share", 0, 1);
   c.rendezvous = truth(p, "rendezvous");
   c.send_buffer_bytes = number(p, "send_buffer_bytes", 0);
-  c.send_s = number(p, "send_s", 0);
-  c.receive_s = number(p, "receive_s", 0);
-  c.background_s = number(p, "background_s", 0);
+  c.queue_bytes = number(p, "queue_bytes", 0);
+  const ordered_json& lanes = list(p, "message_costs");
+  if (lanes.size() != c.message_costs.size())
+    throw std::invalid_argument("message_costs has " + std::to_string(lanes.size()) +
+                                " rows, not one for each of two lanes");
+  std::transform(lanes.begin(), lanes.end(), c.message_costs.begin(), [](const ordered_json& row) {
+    return MessageCost{.send_s = number(row, "send_s", 0),
+                       .receive_s = number(row, "receive_s", 0),
+                       .background_s = number(row, "background_s", 0),
+                       .burst_s = number(row, "burst_s", 0)};
+  });
   double previous = 0;
   for (const ordered_json& row : list(p, "byte_costs"))
     c.byte_costs.push_back({.bit_per_s = previous = rate(row, "bit_per_s", previous),
@@ -123,6 +131,12 @@ Calibration read_calibration(const std::string& path) {
 }
 
 ordered_json to_json(const Calibration& c) {
+  ordered_json lanes = ordered_json::array();
+  for (const MessageCost& cost : c.message_costs)
+    lanes.push_back({{"send_s", cost.send_s},
+                     {"receive_s", cost.receive_s},
+                     {"background_s", cost.background_s},
+                     {"burst_s", cost.burst_s}});
   ordered_json costs = ordered_json::array();
   for (const ByteCost& cost : c.byte_costs)
     costs.push_back(
@@ -138,9 +152,8 @@ ordered_json to_json(const Calibration& c) {
           {"acknowledgement_share", c.acknowledgement_share},
           {"rendezvous", c.rendezvous},
           {"send_buffer_bytes", c.send_buffer_bytes},
-          {"send_s", c.send_s},
-          {"receive_s", c.receive_s},
-          {"background_s", c.background_s},
+          {"queue_bytes", c.queue_bytes},
+          {"message_costs", std::move(lanes)},
           {"byte_costs", std::move(costs)},
           {"token_buckets", std::move(buckets)},
           {"switch_s", c.switch_s},

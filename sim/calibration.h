@@ -2,12 +2,21 @@
 // (--network-model calibrated:FILE).  The file has its samples and fits beside these parameters.
 #pragma once
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace gradwire {
+
+/// Processor time of a message beside that of its bytes.
+struct MessageCost {
+  double send_s = 0;  ///< in its way, at its sender
+  double receive_s = 0;
+  double background_s = 0;  ///< and what each end spends meanwhile or afterwards
+  double burst_s = 0;       ///< before the first one after mathematics, or of a lane's job
+};
 
 /// Processor time per byte of payload at a rate: bytes of a slow stream come in smaller pieces.
 struct ByteCost {
@@ -31,9 +40,9 @@ struct Calibration {
   double acknowledgement_share = 0;  ///< bytes that go back per byte of payload
   bool rendezvous = false;  ///< payload waits for the receiver's note, which travels as payload
   double send_buffer_bytes = 0;  ///< what the system takes of a message before it has left
-  double send_s = 0;  ///< processor time of a message beside that of its bytes, in its way
-  double receive_s = 0;
-  double background_s = 0;                 ///< and what each end spends meanwhile or afterwards
+  double queue_bytes = 0;  ///< of one connection before those of another, in a port both share
+  /// By lane: the main one's thread changes its scheduling for every call, the second one's not.
+  std::array<MessageCost, 2> message_costs;
   std::vector<ByteCost> byte_costs;        ///< by rising rate, at least one
   std::vector<TokenBucket> token_buckets;  ///< by rising rate
   /// Above 0: routes with a latency lead through a switch that takes this time for each message,
@@ -58,7 +67,7 @@ double uncertainty_of(const nlohmann::ordered_json& calibration_file);
 nlohmann::ordered_json to_json(const Calibration& calibration);
 
 /// Goes up when a file of before would mean something else.
-inline constexpr int kCalibrationVersion = 2;
+inline constexpr int kCalibrationVersion = 3;
 inline constexpr const char* kCalibrationFormat = "gradwire calibration";
 
 /// The file that a network model `calibrated:FILE` names; empty for other models.

@@ -16,9 +16,16 @@ double Cores::rate(Urgency urgency) const {
 
 void Cores::advance() {
   const double now_s = s4u::Engine::get_clock();
+  mathematics_s_ += (now_s - since_s_) * rate(Urgency::kMathematics) *
+                    static_cast<double>(queue(Urgency::kMathematics).jobs.size());
   for (const Urgency urgency : {Urgency::kMessages, Urgency::kMathematics})
     queue(urgency).each_s += (now_s - since_s_) * rate(urgency);
   since_s_ = now_s;
+}
+
+double Cores::mathematics_s() {
+  advance();
+  return mathematics_s_;
 }
 
 void Cores::wake_all() {

@@ -19,6 +19,9 @@ class Cores {
   /// Blocks the calling actor until it has had `seconds` of a core.
   void run(double seconds, Urgency urgency);
 
+  /// What all cores together have spent on mathematics so far.
+  double mathematics_s();
+
  private:
   // Jobs of one urgency, which all run at the same rate.
   struct Queue {
@@ -32,6 +35,7 @@ class Cores {
 
   int count_;
   double since_s_ = 0;  // when the queues' each_s were true
+  double mathematics_s_ = 0;
   std::array<Queue, 2> queues_;
 };
 

@@ -10,8 +10,9 @@ namespace s4u = simgrid::s4u;
 
 namespace {
 
-constexpr double kFrame_bytes = 1514;   // of Ethernet
-constexpr double kPreamble_bytes = 48;  // before each payload (gloo/transport/tcp/pair.h)
+constexpr double kFrame_bytes = 1514;         // of Ethernet
+constexpr double kFramePayload_bytes = 1448;  // of those, TCP's with time stamps
+constexpr double kPreamble_bytes = 48;        // a note, or before a payload (gloo/transport/tcp)
 
 double now_s() { return s4u::Engine::get_clock(); }
 
@@ -26,6 +27,8 @@ GlooTransport::GlooTransport(Calibration calibration, const LoadedPlatform& plat
       platform_(platform),
       up_(static_cast<std::size_t>(workers)),
       down_(static_cast<std::size_t>(workers)) {
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  burst_end_.fill(std::vector<double>(static_cast<std::size_t>(workers), kNever));
   const Calibration& c = calibration_;
   const int machines = !c.one_machine ? workers : c.pinned ? c.cores : 1;
   for (int m = 0; m < machines; ++m)
@@ -61,7 +64,8 @@ GlooTransport::Stream& GlooTransport::stream(int from, int to) {
 
 GlooTransport::Handle GlooTransport::send(int from, int to, int lane, std::size_t bytes,
                                           void* payload) {
-  cores_of(from).run(calibration_.send_s, Urgency::kMessages);
+  continue_burst(from, lane);
+  cores_of(from).run(cost_of(lane).send_s, Urgency::kMessages);
   Stream& s = stream(from, to);
   Lane& queue = s.lanes[static_cast<std::size_t>(lane)];
   Handle message;
@@ -75,11 +79,14 @@ GlooTransport::Handle GlooTransport::send(int from, int to, int lane, std::size_
   message->bytes = bytes;
   message->payload = payload;
   message->posted = true;
+  message->lane = lane;
+  if (calibration_.rendezvous) enqueue(s, {now_s(), Item::Kind::kSendNote, nullptr});
   enqueue_if_matched(s, message);
   return message;
 }
 
 GlooTransport::Handle GlooTransport::receive(int from, int to, int lane) {
+  continue_burst(to, lane);
   Lane& queue = stream(from, to).lanes[static_cast<std::size_t>(lane)];
   Handle message;
   if (queue.unasked.empty()) {
@@ -89,13 +96,23 @@ GlooTransport::Handle GlooTransport::receive(int from, int to, int lane) {
     message = std::move(queue.unasked.front());
     queue.unasked.pop_front();
   }
-  if (calibration_.rendezvous) enqueue(stream(to, from), {now_s(), true, message});
+  if (calibration_.rendezvous)
+    enqueue(stream(to, from), {now_s(), Item::Kind::kReceiveNote, message});
   return message;
+}
+
+// A message after mathematics finds caches cold and its threads asleep.
+void GlooTransport::continue_burst(int worker, int lane) {
+  constexpr double kCold_s = 1e-4;  // of mathematics
+  double& end = burst_end_[static_cast<std::size_t>(lane)][static_cast<std::size_t>(worker)];
+  Cores& cores = cores_of(worker);
+  if (cores.mathematics_s() - end > kCold_s) cores.run(cost_of(lane).burst_s, Urgency::kMessages);
+  end = cores.mathematics_s();
 }
 
 void GlooTransport::enqueue_if_matched(Stream& stream, const Handle& message) {
   if (message->posted && message->announced)
-    enqueue(stream, {std::max(now_s(), message->ready_s), false, message});
+    enqueue(stream, {std::max(now_s(), message->ready_s), Item::Kind::kPayload, message});
 }
 
 void GlooTransport::enqueue(Stream& stream, Item item) {
@@ -122,14 +139,35 @@ GlooTransport::Item GlooTransport::next(Stream& stream) {
 void GlooTransport::run_sending_end(Stream& stream) {
   for (;;) {
     const Item item = next(stream);
-    if (!item.is_note) {
+    if (item.kind == Item::Kind::kPayload) {
       transfer(stream, item.message);
       continue;
     }
+    const double wait_s = queue_s(stream);
+    carry_note(stream);
+    if (item.kind == Item::Kind::kSendNote) continue;
     item.message->announced = true;
-    item.message->ready_s = now_s() + stream.latency_s + forwarding_s(stream, 0);
+    item.message->ready_s = now_s() + wait_s + stream.latency_s + forwarding_s(stream, 0);
     enqueue_if_matched(this->stream(stream.to, stream.from), item.message);
   }
+}
+
+double GlooTransport::wire_bytes(double bytes) const {
+  const double headers_bytes = kFramePayload_bytes * (1 / calibration_.payload_share - 1);
+  return bytes + headers_bytes * std::ceil(bytes / kFramePayload_bytes);
+}
+
+void GlooTransport::carry_note(const Stream& stream) {
+  const double bytes = wire_bytes(kPreamble_bytes);
+  if (const double to_carry = bytes - take_burst(stream, bytes); to_carry > 0)
+    start_flow(&platform_.host_of(stream.from), &platform_.host_of(stream.to), to_carry)->wait();
+  release_ports(stream);
+}
+
+// What a port has taken of other streams' payload leaves before a note.
+double GlooTransport::queue_s(const Stream& stream) const {
+  const double left_s = up_[static_cast<std::size_t>(stream.from)].free_s - now_s();
+  return std::clamp(left_s, 0.0, calibration_.queue_bytes / stream.byte_per_s);
 }
 
 // What the system has taken of a message leaves without its sender.
@@ -137,9 +175,11 @@ void GlooTransport::transfer(Stream& stream, const Handle& message) {
   s4u::Host* const from = &platform_.host_of(stream.from);
   s4u::Host* const to = &platform_.host_of(stream.to);
   const auto bytes = static_cast<double>(message->bytes);
-  const double wire_bytes = (bytes + kPreamble_bytes) / calibration_.payload_share;
-  const double to_carry = wire_bytes - take_burst(stream, wire_bytes);
+  const double all_bytes = wire_bytes(bytes + kPreamble_bytes);
+  const double to_carry = all_bytes - take_burst(stream, all_bytes);
   message->wire_s = to_carry / stream.byte_per_s;
+  double& free_s = up_[static_cast<std::size_t>(stream.from)].free_s;
+  free_s = std::max(free_s, now_s()) + message->wire_s;
   const double buffered = std::min(to_carry, calibration_.send_buffer_bytes);
   stream.incoming.push_back(message);
   stream.started->release();
@@ -160,7 +200,7 @@ void GlooTransport::transfer(Stream& stream, const Handle& message) {
   release_ports(stream);
   message->left_s = now_s();
   message->left->release();
-  cores_of(stream.from).run(calibration_.background_s, Urgency::kMessages);
+  cores_of(stream.from).run(cost_of(message->lane).background_s, Urgency::kMessages);
 }
 
 // Arriving bytes need their processor time as they pass: all at once it would keep mathematics from
@@ -188,17 +228,18 @@ void GlooTransport::run_receiving_end(Stream& stream) {
     const double arrival_s =
         message->left_s + stream.latency_s + forwarding_s(stream, message->bytes);
     if (arrival_s > now_s()) s4u::this_actor::sleep_until(arrival_s);
-    cores.run(calibration_.receive_s, Urgency::kMessages);
+    continue_burst(stream.to, message->lane);
+    cores.run(cost_of(message->lane).receive_s, Urgency::kMessages);
     message->arrived->release();
-    cores.run(calibration_.background_s, Urgency::kMessages);
+    cores.run(cost_of(message->lane).background_s, Urgency::kMessages);
   }
 }
 
 // From a frame's last byte at the switch to its last byte behind it.
 double GlooTransport::forwarding_s(const Stream& stream, std::size_t bytes) const {
   if (!stream.switched) return 0;
-  const double frame_bytes = std::min(static_cast<double>(bytes) + kPreamble_bytes, kFrame_bytes);
-  return calibration_.switch_s + frame_bytes / stream.byte_per_s;
+  const double last_bytes = wire_bytes(static_cast<double>(bytes) + kPreamble_bytes);
+  return calibration_.switch_s + std::min(last_bytes, kFrame_bytes) / stream.byte_per_s;
 }
 
 // Tokens that both ports have saved up while they were idle; spends them and keeps the ports busy.

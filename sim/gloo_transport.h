@@ -29,6 +29,7 @@ class GlooTransport {
     bool posted = false;     ///< by the sender
     bool announced = false;  ///< by the receiver, as the sender knows it from ready_s on
     double ready_s = 0;
+    int lane = 0;
     double wire_s = 0;  ///< what its bytes take at the port's rate, after what passed at once
     double left_s = 0;  ///< when its last byte left the sender's port
     simgrid::s4u::SemaphorePtr left = simgrid::s4u::Semaphore::create(0);
@@ -49,11 +50,15 @@ class GlooTransport {
   struct Bucket {
     double tokens = std::numeric_limits<double>::infinity();
     double idle_since_s = 0;
-    int busy = 0;  // with so many messages
+    double free_s = 0;  // when what it carries has left, if nothing else limits it
+    int busy = 0;       // with so many messages
   };
   struct Item {
+    // Either end of a message tells the other that it is ready; only the receiver's note is waited
+    // for.
+    enum class Kind : std::uint8_t { kSendNote, kReceiveNote, kPayload };
     double ready_s = 0;
-    bool is_note = false;  // of readiness for a message of the other direction
+    Kind kind = Kind::kPayload;
     Handle message;
   };
   struct Lane {
@@ -78,11 +83,18 @@ class GlooTransport {
 
   Stream& stream(int from, int to);
   Cores& cores_of(int worker);
+  const MessageCost& cost_of(int lane) const {
+    return calibration_.message_costs[static_cast<std::size_t>(lane)];
+  }
+  void continue_burst(int worker, int lane);
   void enqueue(Stream& stream, Item item);
   void enqueue_if_matched(Stream& stream, const Handle& message);
   Item next(Stream& stream);
   [[noreturn]] void run_sending_end(Stream& stream);
   [[noreturn]] void run_receiving_end(Stream& stream);
+  double wire_bytes(double bytes) const;
+  double queue_s(const Stream& stream) const;
+  void carry_note(const Stream& stream);
   void transfer(Stream& stream, const Handle& message);
   void receive_bytes(const Stream& stream, const Message& message);
   double forwarding_s(const Stream& stream, std::size_t bytes) const;
@@ -93,6 +105,7 @@ class GlooTransport {
   const LoadedPlatform& platform_;
   std::vector<std::unique_ptr<Cores>> machines_;  // or single cores, where workers are pinned
   std::vector<Bucket> up_, down_;                 // by worker
+  std::array<std::vector<double>, 2> burst_end_;  // by lane and worker, see continue_burst()
   std::map<std::pair<int, int>, std::unique_ptr<Stream>> streams_;
 };
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
@@ -108,6 +109,31 @@ TEST_CASE("A real run reports the numbers of the simulated one, and how it was c
   }
   CHECK(measured["context"]["network_model"]["transport"] == "Gloo, TCP");
   CHECK(measured["context"]["compute"]["mode"] == "measured");
+}
+
+TEST_CASE("Two processes of a cluster calibrate together: all but the first left after one part") {
+  const ScratchFolder folder;
+  const std::string file = folder / "calibration.json";
+  std::array<pid_t, 2> ranks{};
+  for (int rank = 0; rank < 2; ++rank) {
+    pid_t& child = ranks[static_cast<std::size_t>(rank)];
+    child = fork();
+    REQUIRE(child >= 0);
+    if (child > 0) continue;
+    set_rank(kLaunchers.front(), rank);
+    std::ostringstream out, err;
+    _exit(run_command_line({"calibrate", "--rendezvous", folder / "meeting", "--output", file},
+                           {.out = out, .err = err}));
+  }
+  for (const pid_t rank : ranks) CHECK(exit_status(rank) == 0);
+  const auto calibration = nlohmann::json::parse(std::ifstream(file));
+  CHECK(calibration["network"] == "cluster");
+  CHECK_FALSE(calibration["parameters"]["one_machine"]);
+  for (const auto& lane : calibration["samples"]["lanes"]) {
+    CHECK(lane["short_burst_cpu_s"].size() == 3);
+    CHECK(lane["long_burst_cpu_s"].size() == 3);
+  }
+  CHECK(std::filesystem::is_empty(folder / "meeting"));
 }
 
 TEST_CASE("With a bandwidth a real run is in a lab, or is refused with why", "[lab]") {

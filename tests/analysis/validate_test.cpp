@@ -78,7 +78,7 @@ TEST_CASE("Results of another calibration and broken lines are refused", "[valid
 TEST_CASE("Every case of the matrix has a key of its own", "[validate]") {
   std::vector<std::string> keys;
   for (const Scenario& s : validation_matrix()) keys.push_back(case_key(s));
-  CHECK(keys.size() == 3 * 6 * 2 * 10);
+  CHECK(keys.size() == 3 * 6 * 2 * 11);
   std::sort(keys.begin(), keys.end());
   CHECK(std::adjacent_find(keys.begin(), keys.end()) == keys.end());
 }

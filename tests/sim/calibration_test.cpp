@@ -20,9 +20,9 @@ Calibration unlike_the_default() {
   c.acknowledgement_share = 0.02;
   c.rendezvous = true;
   c.send_buffer_bytes = 1e6;
-  c.send_s = 2e-5;
-  c.receive_s = 3e-5;
-  c.background_s = 1e-5;
+  c.queue_bytes = 5e4;
+  c.message_costs = {{{.send_s = 2e-5, .receive_s = 3e-5, .background_s = 1e-5, .burst_s = 2e-5},
+                      {.send_s = 1e-5, .receive_s = 2e-5, .background_s = 0, .burst_s = 4e-5}}};
   c.byte_costs = {{.bit_per_s = 1e8, .send_s = 1e-9, .receive_s = 4e-9},
                   {.bit_per_s = 1e10, .send_s = 3e-9, .receive_s = 2e-9}};
   c.token_buckets = {{.up_to_bit_per_s = 2e8, .bytes = 1e4},
@@ -84,7 +84,10 @@ TEST_CASE("A bad calibration file is refused with its name, key and value", "[ca
   }
   ordered_json bad = good;
   bad["version"] = 0;
-  refused(bad, "version 0 is not 2");
+  refused(bad, "version 0 is not 3");
+  bad = good;
+  bad["parameters"]["message_costs"].erase(1);
+  refused(bad, "message_costs has 1 rows");
   bad = good;
   bad["format"] = "another";
   refused(bad, "format");
