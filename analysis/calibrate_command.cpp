@@ -2,10 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <span>
+#include <stdexcept>
 #include <thread>
 
 #include "analysis/calibrate.h"
@@ -19,6 +20,7 @@
 #include "analysis/units.h"
 #ifdef GRADWIRE_WITH_GLOO
 #include "algorithms/serial.h"
+#include "analysis/local_network.h"
 #include "real/foreign_load.h"
 #endif
 
@@ -70,32 +72,35 @@ std::optional<std::string> run_measurement(int workers, const RealOptions& optio
 class Networks {
  public:
   Networks(const RealOptions& options, bool lab_wanted) : options_(options) {
-    if (!lab_wanted) return;
-    try {
-      open(2, 0, 0);
-      has_lab_ = true;
-    } catch (const LabUnavailable& error) {
-      obstacle_ = error.what();
-    }
+    has_lab_ = lab_wanted && network_.of(scenario(2, 0, 0)) != nullptr;
+    if (has_lab_) open(2, 0, 0);
   }
   bool has_lab() const { return has_lab_; }
-  const std::string& obstacle() const { return obstacle_; }
+  const std::string& obstacle() const { return network_.obstacle(); }
   const RealOptions& options() const { return options_; }
+  /// Of labs that do not keep their promise.
+  const std::set<std::string>& complaints() const { return complaints_; }
 
   void open(int workers, double bit_per_s, double delay_s) {
-    options_.lab = nullptr;
-    lab_.reset();
-    lab_ = std::make_unique<NetLab>(std::vector<SwitchPort>(
-        static_cast<std::size_t>(workers),
-        {.up_bit_per_s = bit_per_s, .down_bit_per_s = bit_per_s, .delay_s = delay_s}));
-    options_.lab = lab_.get();
+    options_.lab = network_.of(scenario(workers, bit_per_s, delay_s));
+    if (options_.lab == nullptr) throw std::runtime_error(network_.obstacle());
+    if (std::string complaint = network_.complaint(); !complaint.empty())
+      complaints_.insert(std::move(complaint));
   }
 
  private:
+  static Scenario scenario(int workers, double bit_per_s, double delay_s) {
+    Scenario s;
+    s.workers = workers;
+    s.bandwidth_bit_per_s = bit_per_s;
+    s.latency_s = delay_s;
+    return s;
+  }
+
   RealOptions options_;
-  std::unique_ptr<NetLab> lab_;
+  LocalNetwork network_;
   bool has_lab_ = false;
-  std::string obstacle_;
+  std::set<std::string> complaints_;
 };
 
 void on_lane(Communicator& comm, std::size_t lane,
@@ -254,6 +259,8 @@ std::optional<CalibrationSamples> sample(const RealOptions& options, Progress& p
     warning = "no network lab (" + networks.obstacle() +
               "): shares of headers and acknowledgements are assumed, not measured";
   }
+  for (const std::string& complaint : networks.complaints())
+    warning += (warning.empty() ? "" : "; ") + complaint;
   progress.update("mathematics", 0.9);
   samples.compute = undisturbed([&] { return measure_compute(samples.cores); });
   return samples;

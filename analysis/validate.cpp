@@ -154,14 +154,16 @@ ordered_json validation_json(const std::vector<ValidationCase>& cases, double un
 
 std::string validation_table(const std::vector<ValidationCase>& cases, double uncertainty) {
   std::vector<std::vector<std::string>> rows{{"algorithm", "model", "workers", "network",
-                                              "measured", "from", "to", "predicted", "error", ""}};
+                                              "measured", "from", "to", "predicted", "from", "to",
+                                              "error", ""}};
   for (const ValidationCase& one : cases) {
     const Verdict v = judge(one, uncertainty);
     const Summary measured = summarize(one.measured_s);
     rows.push_back({one.scenario.algorithm.text(), one.scenario.model.name,
                     std::to_string(one.scenario.workers), network_text(one.scenario),
                     format_time(measured.median), format_time(measured.min),
-                    format_time(measured.max), format_time(v.predicted_s),
+                    format_time(measured.max), format_time(v.predicted_s), format_time(v.least_s),
+                    format_time(v.most_s),
                     (v.relative_error > 0 ? "+" : "") + percent(v.relative_error),
                     v.outside ? "outside" : ""});
   }

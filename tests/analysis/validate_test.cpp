@@ -67,6 +67,12 @@ TEST_CASE("Results are read back, without the line that an interruption cut", "[
   CHECK(parse_lines("", header).empty());
 }
 
+TEST_CASE("The table has the measured spread and the prediction's interval", "[validate]") {
+  const std::string table = validation_table({make_case("dsgd", {1, 3, 4}, {2, 2})}, 0.25);
+  for (const char* time : {"1.00 s", "3.00 s", "4.00 s", "2.00 s", "1.60 s", "2.50 s"})
+    CHECK_THAT(table, Contains(time));
+}
+
 TEST_CASE("Results of another calibration and broken lines are refused", "[validate]") {
   const std::string header = results_header("calibration");
   CHECK_THROWS_WITH(parse_lines(results_header("another"), header), Contains("this calibration"));
