@@ -15,7 +15,7 @@ struct MessageCost {
   double send_s = 0;  ///< in its way, at its sender
   double receive_s = 0;
   double background_s = 0;  ///< and what each end spends meanwhile or afterwards
-  double burst_s = 0;       ///< before the first one after mathematics, or of a lane's job
+  double burst_s = 0;       ///< before the first one after mathematics
 };
 
 /// Processor time per byte of payload at a rate: bytes of a slow stream come in smaller pieces.
